@@ -1,0 +1,95 @@
+//! The `@` forms: names for common schedules, and `@every` with a duration.
+
+use alloc::format;
+use core::ops::Range;
+
+use crate::dialect::Dialect;
+use crate::duration::Duration;
+use crate::error::{ErrorKind, ParseError};
+use crate::every::Every;
+use crate::expr::{Cron, Expr, Span};
+use crate::parse::{self, BLANKS, quoted};
+use crate::suggest;
+
+const ALIASES: [(&str, &str); 7] = [
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+    ("@monthly", "0 0 1 * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@hourly", "0 * * * *"),
+];
+
+/// Reads a text that begins with `@`.
+pub(crate) fn parse(text: &str, dialect: Dialect) -> Result<Expr, ParseError> {
+    let (name, rest) = text.split_once(BLANKS).unwrap_or((text, ""));
+    let argument = rest.trim_start_matches(BLANKS);
+    let argument_at = text.len() - argument.len();
+    let equivalent = ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, cron)| *cron);
+    if !dialect.is_extended() {
+        let help = match equivalent {
+            Some(cron) => format!("the posix dialect has no aliases: write `{cron}`"),
+            None => "the posix dialect has no `@` forms".into(),
+        };
+        return Err(error(ErrorKind::Alias, 0..text.len(), "5 fields (minute hour day month weekday)", text)
+            .with_help(help));
+    }
+    match equivalent {
+        Some(_) if !argument.is_empty() => {
+            let end = format!("nothing after `{name}`");
+            Err(error(ErrorKind::Unexpected, argument_at..text.len(), end, argument))
+        }
+        Some(cron) => {
+            let fields = parse::cron(cron, dialect)?.fields;
+            #[expect(clippy::cast_possible_truncation, reason = "an alias has at most 9 bytes")]
+            let whole = Span { start: 0, end: name.len() as u16 };
+            Ok(Expr::Cron(Cron::new(dialect, fields, [whole; 6])))
+        }
+        None if name == "@every" => every(argument, dialect).map_err(|error| error.shifted(argument_at)),
+        None => Err(unknown(name)),
+    }
+}
+
+fn every(argument: &str, dialect: Dialect) -> Result<Expr, ParseError> {
+    let whole = 0..argument.len();
+    let interval: Duration = argument.parse().map_err(|wrong: crate::DurationError| ParseError {
+        kind: ErrorKind::Interval,
+        field: None,
+        span: wrong.span(),
+        expected: wrong.expected.into(),
+        found: wrong.found,
+        help: None,
+    })?;
+    if interval <= Duration::ZERO {
+        return Err(error(ErrorKind::Interval, whole, "an interval longer than nothing", argument));
+    }
+    if dialect == Dialect::Kron && interval.subsec_nanos() != 0 {
+        return Err(error(ErrorKind::Interval, whole, "whole seconds", argument)
+            .with_help("chosen times are whole seconds, so shorter intervals would pile up"));
+    }
+    Ok(Expr::Every(Every::new(dialect, interval)))
+}
+
+fn unknown(name: &str) -> ParseError {
+    let names = ALIASES.map(|(alias, _)| alias);
+    let expected =
+        "@yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly or `@every` with a duration";
+    let error = error(ErrorKind::Alias, 0..name.len(), expected, name);
+    if name == "@reboot" {
+        return error.with_help("starting up is not a time of the calendar, so it cannot be scheduled");
+    }
+    match suggest::closest(name, &names).or_else(|| suggest::closest(name, &["@every"])) {
+        Some(close) => error.with_help(format!("did you mean `{close}`?")),
+        None => error,
+    }
+}
+
+fn error(
+    kind: ErrorKind,
+    span: Range<usize>,
+    expected: impl Into<alloc::borrow::Cow<'static, str>>,
+    found: &str,
+) -> ParseError {
+    ParseError { kind, field: None, span, expected: expected.into(), found: quoted(found).into(), help: None }
+}

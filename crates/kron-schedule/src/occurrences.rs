@@ -1,0 +1,185 @@
+//! Many occurrences: in order, counted, and those that a change of clocks swallowed.
+
+use core::iter::FusedIterator;
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+
+use crate::dst::Gap;
+use crate::schedule::{Calendar, Kind, Schedule, to_timestamp};
+use crate::zone::{Segment, floor_second, to_date_time};
+
+impl Schedule {
+    /// All occurrences after an instant, in order.
+    ///
+    /// ```
+    /// use kron_schedule::{Dialect, Dst, Expr, Zone};
+    ///
+    /// let schedule = Expr::parse("0 0 29 2 *", Dialect::Kron)?.compile(&Zone::utc(), Dst::KRON)?;
+    /// let leap_days: Vec<String> = schedule
+    ///     .occurrences_after("2092-01-01T00:00:00Z".parse()?)
+    ///     .take(3)
+    ///     .map(|at| at.to_string())
+    ///     .collect();
+    /// // 2100 is not a leap year.
+    /// assert_eq!(leap_days, ["2092-02-29T00:00:00Z", "2096-02-29T00:00:00Z", "2104-02-29T00:00:00Z"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn occurrences_after(&self, instant: Timestamp) -> OccurrencesAfter<'_> {
+        OccurrencesAfter { schedule: self, after: Some(instant) }
+    }
+
+    /// All occurrences at or before an instant, the latest first.
+    pub fn occurrences_before(&self, instant: Timestamp) -> OccurrencesBefore<'_> {
+        OccurrencesBefore { schedule: self, through: Some(instant) }
+    }
+
+    /// How many occurrences lie after one instant, up to and including another.
+    ///
+    /// Calendar schedules are counted one by one, but never past `at_most`.
+    ///
+    /// ```
+    /// use kron_schedule::{Count, Dialect, Dst, Expr, Zone};
+    ///
+    /// let schedule = Expr::parse("0 * * * *", Dialect::Kron)?.compile(&Zone::utc(), Dst::KRON)?;
+    /// let (start, end) = ("2026-01-01T00:00:00Z".parse()?, "2026-01-02T00:00:00Z".parse()?);
+    /// assert_eq!(schedule.count_between(start, end, 1_000), Count::Exactly(24));
+    /// assert_eq!(schedule.count_between(start, end, 10), Count::AtLeast(10));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn count_between(&self, after: Timestamp, through: Timestamp, at_most: u64) -> Count {
+        let mut count = 0;
+        for at in self.occurrences_after(after) {
+            if at > through {
+                break;
+            }
+            if count == at_most {
+                return Count::AtLeast(count);
+            }
+            count += 1;
+        }
+        Count::Exactly(count)
+    }
+
+    /// The gaps after one instant, up to and including another, that swallowed local times of this
+    /// schedule: one entry for each change of clocks.
+    ///
+    /// There are none where the policy is [`Gap::After`], since nothing is lost then. A pass that
+    /// [`Fold::First`](crate::Fold::First) drops is no occurrence and is not reported.
+    ///
+    /// ```
+    /// use jiff::tz::TimeZone;
+    /// use kron_schedule::{Dialect, Dst, Expr, Zone};
+    ///
+    /// let zone = Zone::new(&TimeZone::get("America/New_York")?)?;
+    /// let schedule = Expr::parse("*/30 2 * * *", Dialect::Ojs)?.compile(&zone, Dst::OJS)?;
+    /// let (start, end) = ("2026-01-01T00:00:00Z".parse()?, "2027-01-01T00:00:00Z".parse()?);
+    /// let skipped: Vec<_> = schedule.skipped_between(start, end).collect();
+    /// assert_eq!(skipped.len(), 1);
+    /// assert_eq!(skipped[0].at(), "2026-03-08T07:00:00Z".parse()?);
+    /// let times: Vec<String> = skipped[0].times().map(|time| time.to_string()).collect();
+    /// assert_eq!(times, ["2026-03-08T02:00:00", "2026-03-08T02:30:00"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn skipped_between(&self, after: Timestamp, through: Timestamp) -> SkippedBetween<'_> {
+        let calendar = match self.kind() {
+            Kind::Calendar(calendar) if calendar.gap == Gap::Skip => Some(calendar),
+            _ => None,
+        };
+        SkippedBetween { calendar, after: floor_second(after).max(-1), through: floor_second(through) }
+    }
+}
+
+/// Occurrences in order; see [`Schedule::occurrences_after`].
+#[derive(Clone, Debug)]
+pub struct OccurrencesAfter<'s> {
+    schedule: &'s Schedule,
+    after: Option<Timestamp>,
+}
+
+impl Iterator for OccurrencesAfter<'_> {
+    type Item = Timestamp;
+
+    fn next(&mut self) -> Option<Timestamp> {
+        self.after = self.schedule.next_after(self.after?);
+        self.after
+    }
+}
+
+impl FusedIterator for OccurrencesAfter<'_> {}
+
+/// Occurrences, the latest first; see [`Schedule::occurrences_before`].
+#[derive(Clone, Debug)]
+pub struct OccurrencesBefore<'s> {
+    schedule: &'s Schedule,
+    through: Option<Timestamp>,
+}
+
+impl Iterator for OccurrencesBefore<'_> {
+    type Item = Timestamp;
+
+    fn next(&mut self) -> Option<Timestamp> {
+        let at = self.schedule.prev_at_or_before(self.through?);
+        self.through = at.and_then(|at| at.checked_sub(jiff::SignedDuration::from_nanos(1)).ok());
+        at
+    }
+}
+
+impl FusedIterator for OccurrencesBefore<'_> {}
+
+/// A number of occurrences, as far as they were counted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Count {
+    /// There are more than the caller wanted counted.
+    AtLeast(u64),
+    /// All of them.
+    Exactly(u64),
+}
+
+/// Gaps that swallowed something; see [`Schedule::skipped_between`].
+#[derive(Clone, Debug)]
+pub struct SkippedBetween<'s> {
+    calendar: Option<&'s Calendar>,
+    after: i64,
+    through: i64,
+}
+
+impl<'s> Iterator for SkippedBetween<'s> {
+    type Item = Skipped<'s>;
+
+    fn next(&mut self) -> Option<Skipped<'s>> {
+        let calendar = self.calendar?;
+        let gap = calendar.next_gap(self.after, self.through)?;
+        self.after = gap.begin;
+        Some(Skipped { calendar, gap })
+    }
+}
+
+impl FusedIterator for SkippedBetween<'_> {}
+
+/// The local times of a schedule that one change of clocks left out.
+#[derive(Clone, Copy, Debug)]
+pub struct Skipped<'s> {
+    calendar: &'s Calendar,
+    gap: Segment,
+}
+
+impl<'s> Skipped<'s> {
+    /// The instant at which clocks were set forward.
+    #[must_use]
+    pub fn at(&self) -> Timestamp {
+        to_timestamp(self.gap.begin)
+    }
+
+    /// The local times that did not come, in order. There is at least one.
+    pub fn times(&self) -> impl Iterator<Item = DateTime> + use<'s> {
+        let Skipped { calendar, gap } = *self;
+        let mut from = gap.reached();
+        core::iter::from_fn(move || {
+            let civil = calendar.pattern.next(from).filter(|civil| *civil < gap.opens())?;
+            from = civil + 1;
+            Some(to_date_time(civil))
+        })
+    }
+}

@@ -1,0 +1,294 @@
+//! Which civil times match, and the search for the nearest of them.
+//!
+//! Civil times are seconds counted as if 1970-01-01T00:00 had been UTC. Zones and changes of
+//! clocks are no concern of this file.
+
+use crate::calendar::{DAY, days_in_month, first_of_month, weekday, ymd};
+use crate::every_days::EveryDays;
+use crate::expr::{Cron, ones};
+
+/// A set of civil times without end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Pattern {
+    Fields(Bits),
+    EveryDays(EveryDays),
+}
+
+/// Cron fields as bit sets: bit n stands for the value n.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Bits {
+    second: u64,
+    minute: u64,
+    hour: u32,
+    day: u32,
+    nearest: u32,
+    month: u16,
+    weekday: u8,
+    last_of: u8,
+    nth: [u8; 5],
+    last: bool,
+    last_weekday: bool,
+    rule: DayRule,
+}
+
+/// Which of the two day fields a day must satisfy.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum DayRule {
+    Any,
+    Day,
+    Weekday,
+    Either,
+}
+
+impl Pattern {
+    /// The first match at or after a civil time.
+    pub(crate) fn next(&self, civil: i64) -> Option<i64> {
+        let (day, second) = (civil.div_euclid(DAY), civil.rem_euclid(DAY));
+        if self.is_day(day)
+            && let Some(second) = self.next_in_day(second) {
+                return Some(day * DAY + second);
+            }
+        Some(self.next_day(day + 1)? * DAY + self.next_in_day(0)?)
+    }
+
+    /// The last match at or before a civil time.
+    pub(crate) fn prev(&self, civil: i64) -> Option<i64> {
+        let (day, second) = (civil.div_euclid(DAY), civil.rem_euclid(DAY));
+        if self.is_day(day)
+            && let Some(second) = self.prev_in_day(second) {
+                return Some(day * DAY + second);
+            }
+        Some(self.prev_day(day - 1)? * DAY + self.prev_in_day(DAY - 1)?)
+    }
+
+    pub(crate) fn contains(&self, civil: i64) -> bool {
+        self.next(civil) == Some(civil)
+    }
+
+    pub(crate) fn is_day(&self, day: i64) -> bool {
+        match self {
+            Pattern::Fields(bits) => bits.is_day(day),
+            Pattern::EveryDays(every) => every.is_day(day),
+        }
+    }
+
+    fn next_day(&self, day: i64) -> Option<i64> {
+        match self {
+            Pattern::Fields(bits) => bits.next_day(day),
+            Pattern::EveryDays(every) => Some(every.next_day(day)),
+        }
+    }
+
+    fn prev_day(&self, day: i64) -> Option<i64> {
+        match self {
+            Pattern::Fields(bits) => bits.prev_day(day),
+            Pattern::EveryDays(every) => Some(every.prev_day(day)),
+        }
+    }
+
+    fn next_in_day(&self, second: i64) -> Option<i64> {
+        match self {
+            Pattern::Fields(bits) => bits.next_in_day(second),
+            Pattern::EveryDays(every) => (second <= every.second()).then_some(every.second()),
+        }
+    }
+
+    fn prev_in_day(&self, second: i64) -> Option<i64> {
+        match self {
+            Pattern::Fields(bits) => bits.prev_in_day(second),
+            Pattern::EveryDays(every) => (second >= every.second()).then_some(every.second()),
+        }
+    }
+}
+
+/// The most months tried for one match. A pattern is rarest when it wants the fifth of some weekday
+/// in February: that takes a leap year that begins right, and there is one after at most 40 years.
+const MONTHS_MAX: u32 = 40;
+
+impl Bits {
+    #[expect(clippy::cast_possible_truncation, reason = "fields have no bits past their last value")]
+    pub(crate) fn new(cron: &Cron) -> Bits {
+        let fields = &cron.fields;
+        Bits {
+            second: fields.second.bits,
+            minute: fields.minute.bits,
+            hour: fields.hour.bits as u32,
+            day: fields.day.values.bits as u32,
+            nearest: fields.day.nearest,
+            month: fields.month.bits as u16,
+            weekday: fields.weekday.values.bits as u8,
+            last_of: fields.weekday.last,
+            nth: fields.weekday.nth,
+            last: fields.day.last,
+            last_weekday: fields.day.last_weekday,
+            rule: match (cron.restricts_day(), cron.restricts_weekday()) {
+                (false, false) => DayRule::Any,
+                (true, false) => DayRule::Day,
+                (false, true) => DayRule::Weekday,
+                (true, true) => DayRule::Either,
+            },
+        }
+    }
+
+    fn is_day(&self, day: i64) -> bool {
+        let date = ymd(day);
+        self.has_month(date.month) && self.days_of(date.year, date.month) >> date.day & 1 == 1
+    }
+
+    fn next_day(&self, day: i64) -> Option<i64> {
+        let date = ymd(day);
+        let (mut year, mut month) = (date.year, date.month);
+        // Whether the month itself counts, and from which day on; every later month counts whole.
+        let mut days = if self.has_month(month) { self.days_of(year, month) & (!0 << date.day) } else { 0 };
+        for _ in 0..=MONTHS_MAX {
+            if days != 0 {
+                return Some(first_of_month(year, month) - 1 + i64::from(days.trailing_zeros()));
+            }
+            (year, month) = self.month_after(year, month);
+            days = self.days_of(year, month);
+        }
+        None
+    }
+
+    fn prev_day(&self, day: i64) -> Option<i64> {
+        let date = ymd(day);
+        let (mut year, mut month) = (date.year, date.month);
+        let mut days = if self.has_month(month) { self.days_of(year, month) & !(!1 << date.day) } else { 0 };
+        for _ in 0..=MONTHS_MAX {
+            if days != 0 {
+                return Some(first_of_month(year, month) - 1 + i64::from(days.ilog2()));
+            }
+            (year, month) = self.month_before(year, month);
+            days = self.days_of(year, month);
+        }
+        None
+    }
+
+    fn has_month(&self, month: u32) -> bool {
+        self.month >> month & 1 == 1
+    }
+
+    fn month_after(&self, year: i32, month: u32) -> (i32, u32) {
+        let later = u32::from(self.month) & (!1 << month);
+        match later {
+            0 => (year + 1, self.month.trailing_zeros()),
+            later => (year, later.trailing_zeros()),
+        }
+    }
+
+    fn month_before(&self, year: i32, month: u32) -> (i32, u32) {
+        let earlier = u32::from(self.month) & !(!0 << month);
+        match earlier {
+            0 => (year - 1, u32::from(self.month).ilog2()),
+            earlier => (year, earlier.ilog2()),
+        }
+    }
+
+    /// The matching days of a month; bit n stands for day n.
+    fn days_of(&self, year: i32, month: u32) -> u32 {
+        let length = days_in_month(year, month);
+        let first = weekday(first_of_month(year, month));
+        let all = !1 & !(!1 << length);
+        match self.rule {
+            DayRule::Any => all,
+            DayRule::Day => self.by_day(length, first),
+            DayRule::Weekday => self.by_weekday(length, first),
+            DayRule::Either => self.by_day(length, first) | self.by_weekday(length, first),
+        }
+    }
+
+    fn by_day(&self, length: u32, first: u32) -> u32 {
+        let within = !(!1 << length);
+        let mut days = self.day & within;
+        if self.last {
+            days |= 1 << length;
+        }
+        if self.last_weekday {
+            days |= 1 << nearest_weekday(length, length, first);
+        }
+        for day in ones((self.nearest & within).into()) {
+            days |= 1 << nearest_weekday(day, length, first);
+        }
+        days
+    }
+
+    fn by_weekday(&self, length: u32, first: u32) -> u32 {
+        let within = !(!1 << length);
+        let week = week_from(self.weekday, first);
+        let mut days = (week | week << 7 | week << 14 | week << 21 | week << 28) << 1;
+        for (shift, nth) in (1..).step_by(7).zip(self.nth) {
+            days |= week_from(nth, first) << shift;
+        }
+        // The last seven days begin `length - 7` days after the first.
+        days |= week_from(self.last_of, (first + length) % 7) << (length - 6);
+        days & within
+    }
+
+    fn next_in_day(&self, second: i64) -> Option<i64> {
+        let (h, m, s) = hms(second);
+        if self.hour >> h & 1 == 1 {
+            if self.minute >> m & 1 == 1
+                && let Some(s) = at_or_above(self.second, s) {
+                    return Some(seconds(h, m, s));
+                }
+            if let Some(m) = at_or_above(self.minute, m + 1) {
+                return Some(seconds(h, m, self.second.trailing_zeros()));
+            }
+        }
+        let h = at_or_above(self.hour.into(), h + 1)?;
+        Some(seconds(h, self.minute.trailing_zeros(), self.second.trailing_zeros()))
+    }
+
+    fn prev_in_day(&self, second: i64) -> Option<i64> {
+        let (h, m, s) = hms(second);
+        if self.hour >> h & 1 == 1 {
+            if self.minute >> m & 1 == 1
+                && let Some(s) = below(self.second, s + 1) {
+                    return Some(seconds(h, m, s));
+                }
+            if let Some(m) = below(self.minute, m) {
+                return Some(seconds(h, m, self.second.ilog2()));
+            }
+        }
+        let h = below(self.hour.into(), h)?;
+        Some(seconds(h, self.minute.ilog2(), self.second.ilog2()))
+    }
+}
+
+/// The Monday-to-Friday day nearest to a day, without leaving the month.
+fn nearest_weekday(day: u32, length: u32, first: u32) -> u32 {
+    match (first + day - 1) % 7 {
+        6 if day == 1 => 3,
+        6 => day - 1,
+        0 if day == length => day - 2,
+        0 => day + 1,
+        _ => day,
+    }
+}
+
+/// Seven days from one that is the weekday `first`: bit n is set if the day n later is in the set.
+fn week_from(weekdays: u8, first: u32) -> u32 {
+    let twice = u32::from(weekdays) << 7 | u32::from(weekdays);
+    twice >> first & 0x7f
+}
+
+/// The smallest value of the set that is at least `value`.
+fn at_or_above(set: u64, value: u32) -> Option<u32> {
+    let above = set & !0 << value;
+    (above != 0).then(|| above.trailing_zeros())
+}
+
+/// The largest value of the set below `value`.
+fn below(set: u64, value: u32) -> Option<u32> {
+    (set & !(!0 << value)).checked_ilog2()
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a second of a day")]
+fn hms(second: i64) -> (u32, u32, u32) {
+    let second = second as u32;
+    (second / 3_600, second / 60 % 60, second % 60)
+}
+
+fn seconds(h: u32, m: u32, s: u32) -> i64 {
+    i64::from(h * 3_600 + m * 60 + s)
+}

@@ -1,0 +1,278 @@
+//! A schedule answers: when next, when last, and does this instant match?
+
+use jiff::Timestamp;
+
+use crate::dst::Gap;
+use crate::duration::Duration;
+use crate::pattern::Pattern;
+use crate::zone::{RECURRENCE, Segment, Zone, floor_second};
+
+/// A compiled expression: a set of instants from 1970-01-01T00:00:00Z to the year 9999.
+///
+/// Occurrences are instants. A local time yields none, one or two of them, by the policy for
+/// daylight saving; every answer below is about instants.
+///
+/// ```
+/// use jiff::{Timestamp, tz::TimeZone};
+/// use kron_schedule::{Dialect, Dst, Expr, Zone};
+///
+/// let paris = Zone::new(&TimeZone::get("Europe/Paris")?)?;
+/// let schedule = Expr::parse("30 2 * * *", Dialect::Kron)?.compile(&paris, Dst::KRON)?;
+///
+/// // On 29 March 2026 clocks go from 02:00 to 03:00; that day has no 02:30.
+/// let after: Timestamp = "2026-03-28T12:00:00Z".parse()?;
+/// assert_eq!(schedule.next_after(after), Some("2026-03-30T00:30:00Z".parse()?));
+/// assert_eq!(schedule.prev_at_or_before(after), Some("2026-03-28T01:30:00Z".parse()?));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedule(Kind);
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Kind {
+    Calendar(Calendar),
+    Interval(Interval),
+}
+
+impl Schedule {
+    pub(crate) fn calendar(calendar: Calendar) -> Schedule {
+        Schedule(Kind::Calendar(calendar))
+    }
+
+    pub(crate) fn interval(interval: Interval) -> Schedule {
+        Schedule(Kind::Interval(interval))
+    }
+
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.0
+    }
+
+    /// The first occurrence after an instant, or `None` if there is none before the year 9999 ends.
+    #[must_use]
+    pub fn next_after(&self, instant: Timestamp) -> Option<Timestamp> {
+        match &self.0 {
+            Kind::Calendar(calendar) => calendar.next_from(floor_second(instant) + 1).map(to_timestamp),
+            Kind::Interval(interval) => interval.next_after(instant),
+        }
+    }
+
+    /// The last occurrence at or before an instant, or `None` if there is none since 1970.
+    #[must_use]
+    pub fn prev_at_or_before(&self, instant: Timestamp) -> Option<Timestamp> {
+        match &self.0 {
+            Kind::Calendar(calendar) => calendar.prev_through(floor_second(instant)).map(to_timestamp),
+            Kind::Interval(interval) => interval.prev_at_or_before(instant),
+        }
+    }
+
+    /// Whether the instant is an occurrence.
+    #[must_use]
+    pub fn matches(&self, instant: Timestamp) -> bool {
+        self.prev_at_or_before(instant) == Some(instant)
+    }
+
+    /// The last occurrence there will ever be, if there is one.
+    ///
+    /// Nearly every schedule goes on for ever. The exception is one whose times have all fallen
+    /// into gaps since some change of rules: `30 2 * 3 SUN#2` in New York has not come since 2006.
+    #[must_use]
+    pub fn last(&self) -> Option<Timestamp> {
+        match &self.0 {
+            Kind::Calendar(calendar) => calendar.last.map(to_timestamp),
+            Kind::Interval(_) => None,
+        }
+    }
+
+    /// The same schedule with `@every` counted from another instant: its occurrences are one
+    /// interval after the anchor, two, and so on. A calendar schedule has no anchor and stays as it is.
+    ///
+    /// ```
+    /// use jiff::Timestamp;
+    /// use kron_schedule::{Dialect, Dst, Expr, Zone};
+    ///
+    /// let registered: Timestamp = "2026-01-01T10:07:00Z".parse()?;
+    /// let schedule = Expr::parse("@every 30m", Dialect::Ojs)?
+    ///     .compile(&Zone::utc(), Dst::OJS)?
+    ///     .anchored_at(registered);
+    /// assert_eq!(schedule.next_after(registered), Some("2026-01-01T10:37:00Z".parse()?));
+    /// // A year later nothing has drifted, and nothing was counted to find out.
+    /// assert_eq!(schedule.next_after("2027-01-01T10:10:00Z".parse()?), Some("2027-01-01T10:37:00Z".parse()?));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn anchored_at(mut self, anchor: Timestamp) -> Schedule {
+        if let Kind::Interval(interval) = &mut self.0 {
+            interval.anchor = anchor;
+        }
+        self
+    }
+}
+
+/// Civil times in a zone, under a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Calendar {
+    pub(crate) pattern: Pattern,
+    pub(crate) zone: Zone,
+    pub(crate) gap: Gap,
+    /// Whether a civil time that happens twice occurs both times.
+    pub(crate) both: bool,
+    /// The last occurrence of all, if they end.
+    last: Option<i64>,
+}
+
+/// The first second of Kron's time: 1970-01-01T00:00:00Z.
+const FIRST: i64 = 0;
+/// The last whole second that jiff can tell, 9999-12-30T22:00:00Z.
+const LAST: i64 = 253_402_207_200;
+
+/// The most stretches of one offset looked at in one search.
+///
+/// Nearly every search looks at one or two. Only a schedule whose times fall into one gap after
+/// another goes on, and [`Calendar::new`] finds out whether it does so for ever by looking at one
+/// whole cycle of 400 years with two changes of clocks each.
+const SEGMENTS_MAX: u32 = 1_000;
+
+impl Calendar {
+    pub(crate) fn new(pattern: Pattern, zone: &Zone, gap: Gap, both: bool) -> Calendar {
+        let mut calendar = Calendar { pattern, zone: zone.clone(), gap, both, last: None };
+        // Rules repeat every 400 years, so what does not come within one such cycle never comes.
+        // Where clocks no longer change there is nothing to fall into.
+        let ends = gap == Gap::Skip
+            && zone.recurs()
+            && calendar.next_from(RECURRENCE.start).is_none_or(|next| next >= RECURRENCE.end);
+        if ends {
+            calendar.last = Some(calendar.prev_through(RECURRENCE.start).unwrap_or(FIRST - 1));
+        }
+        calendar
+    }
+
+    /// Whether there is no occurrence at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.last.is_some_and(|last| last < FIRST)
+    }
+
+    /// The first occurrence at or after an instant.
+    ///
+    /// The pattern knows civil times and the zone knows offsets. Within a segment, one with the
+    /// other gives the answer; where the next civil match lies past the segment, the search goes on
+    /// in the segment that can hold it.
+    pub(crate) fn next_from(&self, start: i64) -> Option<i64> {
+        let mut start = start.max(FIRST);
+        let last = self.last.unwrap_or(LAST);
+        let mut segment = self.zone.segment_at(start);
+        // No civil time from `from` up to, but not including, `civil` matches.
+        let mut from = start + segment.offset;
+        let mut civil = self.pattern.next(from)?;
+        for _ in 0..SEGMENTS_MAX {
+            if start > last {
+                return None;
+            }
+            if civil - segment.offset < segment.end {
+                if self.both || !segment.repeats(civil) {
+                    return Some(civil - segment.offset).filter(|at| *at <= last);
+                }
+                // It happened before. What follows the repeated times is new.
+                from = segment.reached();
+                civil = self.pattern.next(from)?;
+                start = from - segment.offset;
+                continue;
+            }
+            let next = self.zone.segment_at(segment.end);
+            if self.gap == Gap::After && civil < next.opens() {
+                return Some(next.begin).filter(|at| *at <= last); // it falls into the gap
+            }
+            // Go where the match can be, but never past a change that sets clocks back behind `from`.
+            let unseen = segment.end + self.zone.offset_min() >= from;
+            start = if unseen { segment.end.max(civil - self.zone.offset_max()) } else { segment.end };
+            segment = self.zone.segment_at(start);
+            let local = start + segment.offset;
+            if !(from..=civil).contains(&local) {
+                from = local;
+                civil = self.pattern.next(from)?;
+            }
+        }
+        None
+    }
+
+    /// The last occurrence at or before an instant: [`next_from`](Self::next_from) in a mirror.
+    pub(crate) fn prev_through(&self, end: i64) -> Option<i64> {
+        let mut end = end.min(self.last.unwrap_or(LAST));
+        let mut segment = self.zone.segment_at(end);
+        // No civil time after `civil`, up to and including `from`, matches.
+        let mut from = end + segment.offset;
+        let mut civil = self.pattern.prev(from)?;
+        for _ in 0..SEGMENTS_MAX {
+            if end < FIRST {
+                return None;
+            }
+            let repeated = !self.both && segment.repeats(civil);
+            if civil >= segment.opens() && !repeated {
+                return Some(civil - segment.offset).filter(|at| *at >= FIRST);
+            }
+            if self.gap == Gap::After && civil >= segment.reached() && civil < segment.opens() {
+                return Some(segment.begin).filter(|at| *at >= FIRST);
+            }
+            let before = segment.begin - 1;
+            let unseen = before + self.zone.offset_max() <= from;
+            end = if unseen { before.min(civil - self.zone.offset_min()) } else { before };
+            segment = self.zone.segment_at(end);
+            let local = end + segment.offset;
+            if !(civil..=from).contains(&local) {
+                from = local;
+                civil = self.pattern.prev(from)?;
+            }
+        }
+        None
+    }
+
+    /// The first segment to begin after an instant, and no later than another, with a gap that
+    /// swallows a civil match. Each step passes at least one change of clocks.
+    pub(crate) fn next_gap(&self, after: i64, through: i64) -> Option<Segment> {
+        let mut segment = self.zone.segment_after(after)?;
+        while segment.begin <= through {
+            let civil = self.pattern.next(segment.reached())?;
+            if civil < segment.opens() {
+                return Some(segment);
+            }
+            // A gap that ends before the civil match holds none.
+            let earliest = segment.begin.max(civil - self.zone.offset_max() - 1);
+            segment = self.zone.segment_after(earliest)?;
+        }
+        None
+    }
+}
+
+/// Instants at equal distances from an anchor.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Interval {
+    pub(crate) length: Duration,
+    pub(crate) anchor: Timestamp,
+}
+
+impl Interval {
+    fn next_after(&self, instant: Timestamp) -> Option<Timestamp> {
+        self.occurrence((self.passed(instant) + 1).max(1))
+    }
+
+    fn prev_at_or_before(&self, instant: Timestamp) -> Option<Timestamp> {
+        self.occurrence(self.passed(instant))
+    }
+
+    /// How many whole intervals lie between the anchor and an instant; negative before the anchor.
+    pub(crate) fn passed(&self, instant: Timestamp) -> i128 {
+        (instant.as_nanosecond() - self.anchor.as_nanosecond()).div_euclid(self.length.as_nanos().into())
+    }
+
+    /// The k-th occurrence after the anchor.
+    fn occurrence(&self, k: i128) -> Option<Timestamp> {
+        if k < 1 {
+            return None;
+        }
+        let nanos = k.checked_mul(self.length.as_nanos().into())?.checked_add(self.anchor.as_nanosecond())?;
+        Timestamp::from_nanosecond(nanos).ok().filter(|at| at.as_second() >= FIRST)
+    }
+}
+
+pub(crate) fn to_timestamp(second: i64) -> Timestamp {
+    Timestamp::from_second(second).expect("the search stays within jiff's time")
+}

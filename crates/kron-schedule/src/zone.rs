@@ -1,0 +1,285 @@
+//! A time zone as a table: which offset holds when.
+//!
+//! Instants and civil times are plain seconds here, the civil ones counted as if 1970-01-01T00:00
+//! had been UTC. Between two changes of clocks the offset is constant, so a search needs one look
+//! at the table for each change it passes, and converts by adding.
+
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::{Offset, TimeZone};
+
+use crate::calendar::{self, CYCLE_DAYS, DAY};
+
+/// A time zone that schedules can be searched in. Clones share one table.
+///
+/// Kron's pure crates have no time zone database: whoever has one looks the zone up and hands it in.
+///
+/// ```
+/// use jiff::{civil::date, tz::TimeZone};
+/// use kron_schedule::Zone;
+///
+/// let zone = Zone::new(&TimeZone::get("Asia/Kathmandu")?)?;
+/// assert_eq!(zone.name(), "Asia/Kathmandu");
+/// let noon = zone.to_civil("2026-03-01T06:15:00Z".parse()?);
+/// assert_eq!(noon, date(2026, 3, 1).at(12, 0, 0, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Zone(Arc<Table>);
+
+struct Table {
+    name: String,
+    /// When each offset begins to hold. The first is the one in force in 1970.
+    begins: Vec<i64>,
+    offsets: Vec<i32>,
+    /// For each stretch of `2^BUCKET_BITS` seconds from 1970 on, the offset in force at its start.
+    index: Vec<u16>,
+    /// Whether clocks change every year for ever.
+    recurs: bool,
+    offset_min: i64,
+    offset_max: i64,
+}
+
+/// A stretch of time with one offset.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Segment {
+    /// The first instant.
+    pub(crate) begin: i64,
+    /// The first instant after it.
+    pub(crate) end: i64,
+    pub(crate) offset: i64,
+    /// The offset that held before `begin`.
+    pub(crate) before: i64,
+}
+
+impl Segment {
+    /// The civil time at which the segment begins.
+    pub(crate) fn opens(&self) -> i64 {
+        self.begin + self.offset
+    }
+
+    /// The civil time that had been reached when the segment began. What lies between it and
+    /// [`opens`](Segment::opens) happens twice if the clocks were set back, and never if forward.
+    pub(crate) fn reached(&self) -> i64 {
+        self.begin + self.before
+    }
+
+    /// Whether a civil time of this segment has already happened in the one before.
+    pub(crate) fn repeats(&self, civil: i64) -> bool {
+        civil < self.reached()
+    }
+}
+
+/// Times far outside any that can be asked for, with room to add offsets.
+const FOREVER: i64 = i64::MAX / 4;
+
+/// 2101-01-01T00:00:00Z. By then every zone follows its last rule (the latest explicit change in
+/// the database is in 2087), and a rule repeats with the calendar, every 400 years.
+const CYCLE_BEGIN: i64 = calendar::first_of_month(2101, 1) * DAY;
+const CYCLE: i64 = CYCLE_DAYS * DAY;
+/// The table goes a little past the first cycle, so that every stretch in it has its end.
+const TABLE_END: i64 = calendar::first_of_month(2503, 1) * DAY;
+
+/// 48 days: no zone changes its clocks often enough to make more than a few steps from the index.
+const BUCKET_BITS: u32 = 22;
+
+/// The most changes of clocks of one zone in the table: four a year from 1970 to 2503. Known zones
+/// have at most about 1,100.
+const CHANGES_MAX: usize = 2_132;
+
+/// Two changes of clocks may not be closer than this. Clocks move by at most 52 hours, so what a
+/// change repeats or leaves out concerns no other change. Since 1970 the closest are a week apart.
+const SEGMENT_MIN: i64 = 5 * DAY;
+
+impl Zone {
+    /// Coordinated universal time.
+    #[must_use]
+    pub fn utc() -> Zone {
+        Zone::new(&TimeZone::UTC).expect("UTC has no changes of clocks")
+    }
+
+    /// Makes the table of a zone, from 1970 on.
+    ///
+    /// # Errors
+    ///
+    /// For a zone whose clocks change so often that the changes run into each other. No zone of
+    /// the IANA database is like that.
+    pub fn new(zone: &TimeZone) -> Result<Zone, ZoneError> {
+        let name = match zone.iana_name() {
+            Some(name) => name.to_string(),
+            None => zone.to_offset(Timestamp::UNIX_EPOCH).to_string(),
+        };
+        let mut begins = alloc::vec![-FOREVER];
+        let mut offsets = alloc::vec![zone.to_offset(Timestamp::UNIX_EPOCH).seconds()];
+        for change in zone.following(Timestamp::UNIX_EPOCH) {
+            let (at, offset) = (change.timestamp().as_second(), change.offset().seconds());
+            if at >= TABLE_END {
+                break;
+            }
+            if offset == offsets[offsets.len() - 1] {
+                continue; // only the abbreviation changed
+            }
+            if at - begins[begins.len() - 1] < SEGMENT_MIN || begins.len() > CHANGES_MAX {
+                return Err(ZoneError { name, at: change.timestamp() });
+            }
+            begins.push(at);
+            offsets.push(offset);
+        }
+        let recurs = begins[begins.len() - 1] >= CYCLE_BEGIN;
+        let offset_min = offsets.iter().copied().min().unwrap_or(0).into();
+        let offset_max = offsets.iter().copied().max().unwrap_or(0).into();
+        let index = index(&begins);
+        Ok(Zone(Arc::new(Table { name, begins, offsets, index, recurs, offset_min, offset_max })))
+    }
+
+    /// The name it was looked up by; a fixed offset where there is none.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What clocks show at that instant. Before 1970 the offset of 1970 is used.
+    #[must_use]
+    pub fn to_civil(&self, instant: Timestamp) -> DateTime {
+        let second = floor_second(instant);
+        let civil = to_date_time(second + self.segment_at(second).offset);
+        let nanos = instant.as_nanosecond() - i128::from(second) * 1_000_000_000;
+        let nanos = i32::try_from(nanos).expect("what floor_second leaves is below a second");
+        civil.with().subsec_nanosecond(nanos).build().expect("a whole second takes any fraction")
+    }
+
+    /// The offset from UTC at that instant. Before 1970 the offset of 1970 is used.
+    #[must_use]
+    pub fn offset_at(&self, instant: Timestamp) -> Offset {
+        let offset = self.segment_at(floor_second(instant)).offset;
+        let offset = i32::try_from(offset).expect("offsets come from jiff");
+        Offset::from_seconds(offset).expect("offsets come from jiff")
+    }
+
+    pub(crate) fn recurs(&self) -> bool {
+        self.0.recurs
+    }
+
+    pub(crate) fn offset_min(&self) -> i64 {
+        self.0.offset_min
+    }
+
+    pub(crate) fn offset_max(&self) -> i64 {
+        self.0.offset_max
+    }
+
+    /// The stretch of one offset that the instant lies in.
+    pub(crate) fn segment_at(&self, instant: i64) -> Segment {
+        let table = &*self.0;
+        let cycles = if table.recurs && instant >= CYCLE_BEGIN { (instant - CYCLE_BEGIN) / CYCLE } else { 0 };
+        let shift = cycles * CYCLE;
+        let i = table.position(instant - shift);
+        Segment {
+            begin: table.begins[i] + shift,
+            end: table.begins.get(i + 1).map_or(FOREVER, |&next| next + shift),
+            offset: table.offsets[i].into(),
+            before: table.offsets[i.saturating_sub(1)].into(),
+        }
+    }
+
+    /// The first stretch to begin after the instant, if clocks ever change again.
+    pub(crate) fn segment_after(&self, instant: i64) -> Option<Segment> {
+        let end = self.segment_at(instant).end;
+        (end < FOREVER).then(|| self.segment_at(end))
+    }
+}
+
+/// When the first cycle begins that repeats for ever.
+pub(crate) const RECURRENCE: core::ops::Range<i64> = CYCLE_BEGIN..CYCLE_BEGIN + CYCLE;
+
+impl Table {
+    /// The number of the segment that an instant lies in.
+    fn position(&self, instant: i64) -> usize {
+        let bucket = usize::try_from(instant >> BUCKET_BITS).unwrap_or(0);
+        let Some(last) = self.index.len().checked_sub(1) else {
+            return 0;
+        };
+        let mut i = usize::from(self.index[bucket.min(last)]);
+        while self.begins.get(i + 1).is_some_and(|&next| next <= instant) {
+            i += 1;
+        }
+        i
+    }
+}
+
+/// Which segment holds at the start of each bucket, up to the last change.
+#[expect(clippy::cast_possible_truncation, reason = "there are at most CHANGES_MAX segments")]
+fn index(begins: &[i64]) -> Vec<u16> {
+    let last = begins[begins.len() - 1];
+    let mut segment = 0;
+    (0..)
+        .map(|bucket: i64| bucket << BUCKET_BITS)
+        .take_while(|start| *start <= last)
+        .map(|start| {
+            while begins.get(segment + 1).is_some_and(|&next| next <= start) {
+                segment += 1;
+            }
+            segment as u16
+        })
+        .collect()
+}
+
+/// The whole second an instant lies in.
+pub(crate) fn floor_second(instant: Timestamp) -> i64 {
+    // jiff counts toward zero: below 1970 a fraction has been rounded up.
+    instant.as_second() - i64::from(instant.subsec_nanosecond() < 0)
+}
+
+/// A civil time by its names.
+pub(crate) fn to_date_time(civil: i64) -> DateTime {
+    let day = calendar::ymd(civil.div_euclid(DAY));
+    let second = civil.rem_euclid(DAY);
+    let small = |value: i64| i8::try_from(value).expect("parts of a date are small");
+    let date = Date::new(
+        i16::try_from(day.year).expect("jiff's years fit"),
+        small(day.month.into()),
+        small(day.day.into()),
+    );
+    let time = Time::new(small(second / 3_600), small(second / 60 % 60), small(second % 60), 0);
+    let (date, time) = (date.expect("a day of the calendar"), time.expect("a time of day"));
+    DateTime::from_parts(date, time)
+}
+
+impl fmt::Debug for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Zone").field(&self.0.name).finish()
+    }
+}
+
+impl PartialEq for Zone {
+    fn eq(&self, other: &Zone) -> bool {
+        let (a, b) = (&*self.0, &*other.0);
+        Arc::ptr_eq(&self.0, &other.0) || (&a.name, &a.begins, &a.offsets) == (&b.name, &b.begins, &b.offsets)
+    }
+}
+
+impl Eq for Zone {}
+
+/// A zone whose changes of clocks are too close together, or too many, to be scheduled in.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ZoneError {
+    name: String,
+    at: Timestamp,
+}
+
+impl fmt::Display for ZoneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ZoneError { name, at } = self;
+        write!(
+            f,
+            "the clocks of `{name}` change too often: expected at least 5 days before the change at {at}"
+        )
+    }
+}
+
+impl core::error::Error for ZoneError {}
