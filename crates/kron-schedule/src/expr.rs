@@ -174,12 +174,6 @@ impl Hash for Cron {
 }
 
 impl Values {
-    pub(crate) const NONE: Values = Values { shape: Shape::List, bits: 0 };
-
-    pub(crate) const fn star(field: Field) -> Values {
-        Values { shape: Shape::Star, bits: field.all() }
-    }
-
     pub(crate) const fn only(value: u32) -> Values {
         Values { shape: Shape::List, bits: 1 << value }
     }
@@ -194,18 +188,6 @@ impl Values {
             let every = progression(min, max, step);
             (every & !self.bits == 0).then_some((step, self.bits & !every))
         })
-    }
-}
-
-impl Days {
-    pub(crate) const fn plain(values: Values) -> Days {
-        Days { values, nearest: 0, last: false, last_weekday: false }
-    }
-}
-
-impl Weekdays {
-    pub(crate) const fn plain(values: Values) -> Weekdays {
-        Weekdays { values, last: 0, nth: [0; 5] }
     }
 }
 

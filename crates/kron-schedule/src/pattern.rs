@@ -4,8 +4,10 @@
 //! clocks are no concern of this file.
 
 use crate::calendar::{DAY, days_in_month, first_of_month, weekday, ymd};
+use crate::dialect::Dialect;
 use crate::every_days::EveryDays;
-use crate::expr::{Cron, ones};
+use crate::expr::{Cron, Days, Fields, Shape, Values, Weekdays, ones};
+use crate::field::Field;
 
 /// A set of civil times without end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -40,14 +42,25 @@ pub(crate) enum DayRule {
     Either,
 }
 
+impl DayRule {
+    fn restricts_day(self) -> bool {
+        matches!(self, DayRule::Day | DayRule::Either)
+    }
+
+    fn restricts_weekday(self) -> bool {
+        matches!(self, DayRule::Weekday | DayRule::Either)
+    }
+}
+
 impl Pattern {
     /// The first match at or after a civil time.
     pub(crate) fn next(&self, civil: i64) -> Option<i64> {
         let (day, second) = (civil.div_euclid(DAY), civil.rem_euclid(DAY));
         if self.is_day(day)
-            && let Some(second) = self.next_in_day(second) {
-                return Some(day * DAY + second);
-            }
+            && let Some(second) = self.next_in_day(second)
+        {
+            return Some(day * DAY + second);
+        }
         Some(self.next_day(day + 1)? * DAY + self.next_in_day(0)?)
     }
 
@@ -55,9 +68,10 @@ impl Pattern {
     pub(crate) fn prev(&self, civil: i64) -> Option<i64> {
         let (day, second) = (civil.div_euclid(DAY), civil.rem_euclid(DAY));
         if self.is_day(day)
-            && let Some(second) = self.prev_in_day(second) {
-                return Some(day * DAY + second);
-            }
+            && let Some(second) = self.prev_in_day(second)
+        {
+            return Some(day * DAY + second);
+        }
         Some(self.prev_day(day - 1)? * DAY + self.prev_in_day(DAY - 1)?)
     }
 
@@ -127,6 +141,55 @@ impl Bits {
                 (false, true) => DayRule::Weekday,
                 (true, true) => DayRule::Either,
             },
+        }
+    }
+
+    /// The fields again, as far as they have a meaning here.
+    pub(crate) fn to_cron(self) -> Cron {
+        let values = |field: Field, bits: u64, star: bool| Values {
+            shape: if star { Shape::Star } else { Shape::List },
+            bits: if star { field.all() } else { bits },
+        };
+        let full = |field: Field, bits: u64| values(field, bits, bits == field.all());
+        let fields = Fields {
+            second: full(Field::Second, self.second),
+            minute: full(Field::Minute, self.minute),
+            hour: full(Field::Hour, self.hour.into()),
+            day: Days {
+                values: values(Field::Day, self.day.into(), !self.rule.restricts_day()),
+                nearest: self.nearest,
+                last: self.last,
+                last_weekday: self.last_weekday,
+            },
+            month: full(Field::Month, self.month.into()),
+            weekday: Weekdays {
+                values: values(Field::Weekday, self.weekday.into(), !self.rule.restricts_weekday()),
+                last: self.last_of,
+                nth: self.nth,
+            },
+        };
+        Cron::new(Dialect::Ojs, fields, Default::default())
+    }
+
+    /// Whether satisfying one of the two day fields suffices.
+    pub(crate) fn either_day(&self) -> bool {
+        self.rule == DayRule::Either
+    }
+
+    /// Whether one field is satisfied by its value; the day fields look at the whole date.
+    pub(crate) fn field_matches(&self, field: Field, value: u32, day: i64) -> bool {
+        let date = ymd(day);
+        let length = days_in_month(date.year, date.month);
+        let first = weekday(first_of_month(date.year, date.month));
+        match field {
+            Field::Second => self.second >> value & 1 == 1,
+            Field::Minute => self.minute >> value & 1 == 1,
+            Field::Hour => self.hour >> value & 1 == 1,
+            Field::Month => self.has_month(value),
+            Field::Day => !self.rule.restricts_day() || self.by_day(length, first) >> date.day & 1 == 1,
+            Field::Weekday => {
+                !self.rule.restricts_weekday() || self.by_weekday(length, first) >> date.day & 1 == 1
+            }
         }
     }
 
@@ -228,9 +291,10 @@ impl Bits {
         let (h, m, s) = hms(second);
         if self.hour >> h & 1 == 1 {
             if self.minute >> m & 1 == 1
-                && let Some(s) = at_or_above(self.second, s) {
-                    return Some(seconds(h, m, s));
-                }
+                && let Some(s) = at_or_above(self.second, s)
+            {
+                return Some(seconds(h, m, s));
+            }
             if let Some(m) = at_or_above(self.minute, m + 1) {
                 return Some(seconds(h, m, self.second.trailing_zeros()));
             }
@@ -243,9 +307,10 @@ impl Bits {
         let (h, m, s) = hms(second);
         if self.hour >> h & 1 == 1 {
             if self.minute >> m & 1 == 1
-                && let Some(s) = below(self.second, s + 1) {
-                    return Some(seconds(h, m, s));
-                }
+                && let Some(s) = below(self.second, s + 1)
+            {
+                return Some(seconds(h, m, s));
+            }
             if let Some(m) = below(self.minute, m) {
                 return Some(seconds(h, m, self.second.ilog2()));
             }
