@@ -81,6 +81,7 @@ extern crate std;
 mod alias;
 mod calendar;
 mod compile;
+mod describe;
 mod dialect;
 mod dst;
 mod duration;
