@@ -1,0 +1,84 @@
+//! Days, counted from 1970-01-01, and what the calendar calls them.
+//!
+//! Every decision names a day, so this is plain 32-bit arithmetic.
+
+/// Seconds in a day.
+pub(crate) const DAY: i64 = 86_400;
+
+/// A calendar day by its names.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Ymd {
+    pub(crate) year: i32,
+    pub(crate) month: u32,
+    pub(crate) day: u32,
+}
+
+/// The calendar repeats every 400 years.
+const CYCLE_DAYS: i32 = 146_097;
+/// As many cycles as make every day of jiff's calendar positive.
+const SHIFT_CYCLES: i32 = 26;
+
+/// The day's names. Works for every day a jiff timestamp can lie in.
+///
+/// Years begin in March, so that the leap day is their last and months follow a straight line.
+/// Divisions are by constants and become multiplications (Neri and Schneider, 2022).
+pub(crate) fn ymd(days: i32) -> Ymd {
+    // From the 1 March of a year 0, cycles ago.
+    let shifted = (days + 719_468 + CYCLE_DAYS * SHIFT_CYCLES).cast_unsigned();
+    let quarters = 4 * shifted + 3;
+    let century = quarters / CYCLE_DAYS.cast_unsigned();
+    let day_of_century = quarters % CYCLE_DAYS.cast_unsigned() / 4;
+    // (4 d + 3) / 1461 and what is left, by one multiplication.
+    let product = 2_939_745 * u64::from(4 * day_of_century + 3);
+    let (year_of_century, rest) = ((product >> 32) as u32, product & 0xFFFF_FFFF);
+    #[expect(clippy::cast_possible_truncation, reason = "a day of a year")]
+    let day_of_year = (rest / 2_939_745 / 4) as u32;
+    let line = 2_141 * day_of_year + 197_913;
+    let (month, day) = (line >> 16, (line & 0xFFFF) / 2_141);
+    let january_or_february = day_of_year >= 306;
+    let year = (100 * century + year_of_century).cast_signed() - 400 * SHIFT_CYCLES;
+    Ymd {
+        year: year + i32::from(january_or_february),
+        month: if january_or_february { month - 12 } else { month },
+        day: day + 1,
+    }
+}
+
+/// The ISO year and week of a day. A week belongs to the year that its Thursday lies in.
+pub(crate) fn iso_week(days: i32) -> (i32, u32) {
+    // 1970-01-01 was a Thursday: 0 for Monday to 6 for Sunday.
+    let weekday = (days + 3).rem_euclid(7);
+    let thursday = days - weekday + 3;
+    let year = ymd(thursday).year;
+    let day_of_year = (thursday - first_day(year)).unsigned_abs();
+    (year, day_of_year / 7 + 1)
+}
+
+/// The number of the first day of a year.
+fn first_day(year: i32) -> i32 {
+    let before = year - 1;
+    365 * before + before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400) - 719_162
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::ToSpan;
+    use jiff::civil::date;
+
+    #[test]
+    fn names_of_days_and_weeks_agree_with_jiff() {
+        let epoch = date(1970, 1, 1);
+        // Every day that schedules are about, and every seventh from one end of jiff's to the other.
+        let near = -400..200_000;
+        let far = (-4_371_587..2_932_896).step_by(7);
+        for days in near.chain(far) {
+            let day = epoch.checked_add(days.days()).unwrap();
+            let expected = (i32::from(day.year()), day.month() as u32, day.day() as u32);
+            let Ymd { year, month, day: day_of_month } = ymd(days);
+            assert_eq!((year, month, day_of_month), expected);
+            let week = day.iso_week_date();
+            assert_eq!(iso_week(days), (i32::from(week.year()), week.week() as u32), "{day}");
+        }
+    }
+}

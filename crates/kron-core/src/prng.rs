@@ -1,0 +1,42 @@
+//! The stream of numbers that a decision is sampled from.
+
+/// `SplitMix64`: a 64-bit counter and a mixing function. The public vectors fix the choice.
+#[derive(Clone, Debug)]
+pub(crate) struct SplitMix64(u64);
+
+impl SplitMix64 {
+    pub(crate) fn new(state: u64) -> SplitMix64 {
+        SplitMix64(state)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number from 0 up to, but not including, 1: the upper 53 bits, which a float holds exactly.
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stream_is_the_published_one() {
+        let mut stream = SplitMix64::new(0x0123_4567_89AB_CDEF);
+        let numbers = [stream.next(), stream.next(), stream.next()];
+        assert_eq!(numbers, [0x157A_3807_A48F_AA9D, 0xD573_529B_34A1_D093, 0x2F90_B72E_996D_CCBE]);
+    }
+
+    #[test]
+    fn a_unit_is_never_one() {
+        // The state just before the one whose output is all ones does not matter; the largest unit is.
+        assert_eq!((u64::MAX >> 11) as f64 / (1_u64 << 53) as f64, 1.0 - f64::EPSILON / 2.0);
+    }
+}
