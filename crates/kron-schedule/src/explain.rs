@@ -8,7 +8,6 @@ use core::fmt;
 use jiff::Timestamp;
 
 use crate::calendar::DAY;
-use crate::dst::Gap;
 use crate::duration::Duration;
 use crate::expr::Cron;
 use crate::field::Field;
@@ -155,14 +154,12 @@ impl Calendar {
             let value = format!("{}ns", instant.subsec_nanosecond());
             parts.push(Part::new("fraction", value, "a whole second".into(), false));
         }
-        let gap_before = whole && self.gap == Gap::After && second == segment.begin;
-        let swallowed = self.pattern.next(segment.reached()).is_some_and(|next| next < segment.opens());
         let verdict = if whole && self.pattern.contains(civil) {
             match segment.repeats(civil) && !self.both {
                 true => Verdict::Repeated(to_timestamp(civil - segment.before)),
                 false => Verdict::Occurs,
             }
-        } else if gap_before && swallowed {
+        } else if whole && second == segment.begin && self.swallows(&segment) {
             Verdict::AfterGap
         } else {
             Verdict::Unmatched
@@ -257,7 +254,7 @@ impl Explanation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Dialect, Dst, EveryDays, Expr, Fold, Zone};
+    use crate::{Dialect, Dst, EveryDays, Expr, Fold, Gap, Zone};
     use jiff::civil::time;
     use jiff::tz::TimeZone;
 

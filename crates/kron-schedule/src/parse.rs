@@ -343,11 +343,14 @@ impl Parser<'_> {
             if let Some(value) = self.named(name) {
                 return Ok(value);
             }
-            if self.dialect.has_quartz_forms() && self.field == Field::Weekday && name.len() == 4
-                && let (Some(value), "L" | "l") = (self.named(&name[..3]), &name[3..]) {
-                    cursor.at = start + 3;
-                    return Ok(value);
-                }
+            if self.dialect.has_quartz_forms()
+                && self.field == Field::Weekday
+                && name.len() == 4
+                && let (Some(value), "L" | "l") = (self.named(&name[..3]), &name[3..])
+            {
+                cursor.at = start + 3;
+                return Ok(value);
+            }
         }
         Err(self.wrong_name(word))
     }

@@ -3,7 +3,7 @@
 //! Civil times are seconds counted as if 1970-01-01T00:00 had been UTC. Zones and changes of
 //! clocks are no concern of this file.
 
-use crate::calendar::{DAY, days_in_month, first_of_month, weekday, ymd};
+use crate::calendar::{DAY, days_in_month, first_of_month, is_leap, weekday, ymd};
 use crate::dialect::Dialect;
 use crate::every_days::EveryDays;
 use crate::expr::{Cron, Days, Fields, Shape, Values, Weekdays, ones};
@@ -30,6 +30,8 @@ pub(crate) struct Bits {
     nth: [u8; 5],
     last: bool,
     last_weekday: bool,
+    /// Whether it can match in a leap year's February only.
+    leap_only: bool,
     rule: DayRule,
 }
 
@@ -116,14 +118,15 @@ impl Pattern {
 }
 
 /// The most months tried for one match. A pattern is rarest when it wants the fifth of some weekday
-/// in February: that takes a leap year that begins right, and there is one after at most 40 years.
-const MONTHS_MAX: u32 = 40;
+/// in February: that takes a leap year that begins right. There is one after at most 40 years, and
+/// only leap years are tried for it.
+const MONTHS_MAX: u32 = 12;
 
 impl Bits {
     #[expect(clippy::cast_possible_truncation, reason = "fields have no bits past their last value")]
     pub(crate) fn new(cron: &Cron) -> Bits {
         let fields = &cron.fields;
-        Bits {
+        let mut bits = Bits {
             second: fields.second.bits,
             minute: fields.minute.bits,
             hour: fields.hour.bits as u32,
@@ -141,7 +144,11 @@ impl Bits {
                 (false, true) => DayRule::Weekday,
                 (true, true) => DayRule::Either,
             },
-        }
+            leap_only: false,
+        };
+        // A February of 28 days has every weekday four times, so where it begins makes no difference.
+        bits.leap_only = bits.month == 1 << 2 && bits.days_of(2001, 2) == 0;
+        bits
     }
 
     /// The fields again, as far as they have a meaning here.
@@ -234,6 +241,7 @@ impl Bits {
     fn month_after(&self, year: i32, month: u32) -> (i32, u32) {
         let later = u32::from(self.month) & (!1 << month);
         match later {
+            0 if self.leap_only => (next_leap_year(year), 2),
             0 => (year + 1, self.month.trailing_zeros()),
             later => (year, later.trailing_zeros()),
         }
@@ -242,6 +250,7 @@ impl Bits {
     fn month_before(&self, year: i32, month: u32) -> (i32, u32) {
         let earlier = u32::from(self.month) & !(!0 << month);
         match earlier {
+            0 if self.leap_only => (prev_leap_year(year), 2),
             0 => (year - 1, u32::from(self.month).ilog2()),
             earlier => (year, earlier.ilog2()),
         }
@@ -320,6 +329,18 @@ impl Bits {
     }
 }
 
+/// The first leap year after a year.
+fn next_leap_year(year: i32) -> i32 {
+    let next = year - year.rem_euclid(4) + 4;
+    if is_leap(next) { next } else { next + 4 }
+}
+
+/// The last leap year before a year.
+fn prev_leap_year(year: i32) -> i32 {
+    let previous = (year - 1) - (year - 1).rem_euclid(4);
+    if is_leap(previous) { previous } else { previous - 4 }
+}
+
 /// The Monday-to-Friday day nearest to a day, without leaving the month.
 fn nearest_weekday(day: u32, length: u32, first: u32) -> u32 {
     match (first + day - 1) % 7 {
@@ -356,4 +377,57 @@ fn hms(second: i64) -> (u32, u32, u32) {
 
 fn seconds(h: u32, m: u32, s: u32) -> i64 {
     i64::from(h * 3_600 + m * 60 + s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Expr;
+    use alloc::format;
+
+    /// One cycle of the calendar, and a little of the next.
+    const DAYS: i64 = 146_097 + 366;
+
+    fn bits(line: &str) -> Bits {
+        match Expr::parse(line, Dialect::Ojs).unwrap() {
+            Expr::Cron(cron) => Bits::new(&cron),
+            Expr::Every(_) => unreachable!("it has fields"),
+        }
+    }
+
+    #[test]
+    fn the_rarest_days_are_found_from_every_day_of_the_calendar() {
+        for month in 1..=12 {
+            for days in ["29", "30", "31", "29W", "31W"] {
+                if month == 2 && !days.starts_with("29")
+                    || days.starts_with("31") && [4, 6, 9, 11].contains(&month)
+                {
+                    continue; // refused when it is compiled
+                }
+                check(&format!("0 0 {days} {month} *"));
+            }
+            for weekday in 0..7 {
+                check(&format!("0 0 * {month} {weekday}#5"));
+            }
+        }
+    }
+
+    /// Walks the days one by one, and compares both searches with what has been seen.
+    fn check(line: &str) {
+        let bits = bits(line);
+        let mut last = None;
+        for day in 0..DAYS {
+            if bits.is_day(day) {
+                let since = last.map_or(0, |last| last + 1);
+                for from in [since, since + (day - since) / 2, since.max(day - 45), day] {
+                    assert_eq!(bits.next_day(from), Some(day), "{line} from {from}");
+                }
+                last = Some(day);
+            }
+            if last.is_some() && day % 31 == 0 {
+                assert_eq!(bits.prev_day(day), last, "{line} before {day}");
+            }
+        }
+        assert!(last.is_some(), "{line} comes");
+    }
 }

@@ -160,6 +160,9 @@ impl Calendar {
         let mut start = start.max(FIRST);
         let last = self.last.unwrap_or(LAST);
         let mut segment = self.zone.segment_at(start);
+        if start == segment.begin && self.swallows(&segment) {
+            return Some(start).filter(|at| *at <= last);
+        }
         // No civil time from `from` up to, but not including, `civil` matches.
         let mut from = start + segment.offset;
         let mut civil = self.pattern.next(from)?;
@@ -223,6 +226,12 @@ impl Calendar {
             }
         }
         None
+    }
+
+    /// Whether the segment begins with an occurrence that stands for what its gap swallowed.
+    pub(crate) fn swallows(&self, segment: &Segment) -> bool {
+        let swallowed = || self.pattern.next(segment.reached()).is_some_and(|civil| civil < segment.opens());
+        self.gap == Gap::After && swallowed()
     }
 
     /// The first segment to begin after an instant, and no later than another, with a gap that
