@@ -1,0 +1,29 @@
+//! Kron beside its peers: one process, interleaved batches, thread CPU time, the best of several.
+//!
+//! Reading order: `corpus` is what is asked, `contestant` who answers, `measure` how long it takes,
+//! `report` what is printed, and `count` what callgrind counts.
+
+mod contestant;
+mod corpus;
+mod count;
+mod measure;
+mod report;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["schedule", "text"] => print!("{}", report::text(&measure::everything())),
+        ["schedule", "json"] => print!("{}", report::json(&measure::everything())),
+        ["count", "--list"] => count::list(),
+        ["count", name] => return count::run(name),
+        _ => {
+            eprintln!(
+                "usage: kron-bench schedule text|json, kron-bench count --list|CASE (scripts/bench calls it)"
+            );
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
+}

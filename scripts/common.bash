@@ -1,0 +1,96 @@
+# What the scripts share: where things are, and how they speak. Sourced, never run.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+
+# Built things live outside the clone, so that a fresh clone is not a cold one.
+# A CARGO_TARGET_DIR that is already set wins.
+cache=${KRON_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kron}
+if [[ -z ${CARGO_TARGET_DIR:-} ]]; then
+    export CARGO_TARGET_DIR=$cache/target
+    target_is_shared=yes
+else
+    [[ $CARGO_TARGET_DIR = /* ]] || CARGO_TARGET_DIR=$root/$CARGO_TARGET_DIR
+    export CARGO_TARGET_DIR
+    target_is_shared=
+fi
+
+# Colours only on a terminal.
+bold='' red='' green='' plain=''
+if [[ -t 1 && -z ${NO_COLOR:-} ]]; then
+    bold=$'\e[1m' red=$'\e[31m' green=$'\e[32m' plain=$'\e[0m'
+    export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-always}
+fi
+
+# Packages outside the workspace, each with a lock file of its own; purity/ has the product's.
+apart=(fuzz bench)
+for manifest in bench/*/Cargo.toml; do
+    [[ -e $manifest ]] && apart+=("${manifest%/Cargo.toml}")
+done
+
+say() { printf '%s\n' "$*"; }
+
+# Prints its arguments as an error and ends the script.
+fail() {
+    printf '%s%s:%s %s\n' "$red" "${0##*/}" "$plain" "$*" >&2
+    exit 1
+}
+
+# A mistake on the command line is not a failure of the code: exit status 2.
+usage_error() {
+    printf '%s: %s\nTry: %s --help\n' "${0##*/}" "$*" "$0" >&2
+    exit 2
+}
+
+# The comment at the top of a script is its help.
+help() { sed -n '2,/^$/ s/^# \{0,1\}//p' "$0"; }
+
+# need COMMAND PACKAGE: installs Debian's PACKAGE if COMMAND is missing.
+need() {
+    command -v "$1" >/dev/null && return
+    local as_root=()
+    if [[ $EUID -ne 0 ]]; then
+        command -v sudo >/dev/null || fail "$1 is missing: install the package $2"
+        as_root=(sudo)
+    fi
+    command -v apt-get >/dev/null || fail "$1 is missing: install what provides it (Debian: $2)"
+    say "installing $2, which provides $1"
+    if [[ -z ${apt_updated:-} ]]; then
+        "${as_root[@]}" apt-get update -qq
+        apt_updated=yes
+    fi
+    DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "$2" >/dev/null
+    command -v "$1" >/dev/null || fail "$2 is installed, but $1 is still missing"
+}
+
+# need_component COMMAND COMPONENT: installs a part of the Rust toolchain if it is missing.
+need_component() {
+    "$1" --version >/dev/null 2>&1 && return
+    command -v rustup >/dev/null || fail "$1 is missing, and there is no rustup to install $2 with"
+    say "installing $2"
+    rustup component add "$2"
+}
+
+# Everything that compiles needs a linker, and build scripts may need a C++ compiler.
+need_compiler() {
+    command -v cargo >/dev/null || fail "cargo is missing: install Rust first"
+    need c++ build-essential
+}
+
+# Two clones that share a target directory are told apart by cargo only through the times of
+# their files. So only one may build at a time, and when another one did, Kron's own crates are built anew.
+claim_target() {
+    [[ $target_is_shared && -z ${KRON_CLAIMED:-} ]] || return 0
+    mkdir -p "$CARGO_TARGET_DIR"
+    exec 9>"$cache/lock"
+    if ! flock --nonblock 9; then
+        say "waiting for another run that uses $CARGO_TARGET_DIR"
+        flock 9
+    fi
+    local owner=$CARGO_TARGET_DIR/kron-root
+    if [[ -e $owner && $(<"$owner") != "$root" ]]; then
+        find "$CARGO_TARGET_DIR" -path '*/.fingerprint/kron*' -prune -exec rm -rf {} +
+    fi
+    printf '%s\n' "$root" >"$owner"
+    export KRON_CLAIMED=yes # for the scripts that this one calls
+}
