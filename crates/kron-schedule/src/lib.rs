@@ -61,6 +61,11 @@
 //! # Ok::<(), kron_schedule::ParseError>(())
 //! ```
 //!
+//! # Phrases
+//!
+//! [`fuzzy`] reads phrases such as `daily around 14:00`, and scatters them over the minutes by name:
+//! many jobs with the same words do not start together.
+//!
 //! # Bounds
 //!
 //! Occurrences lie from 1970-01-01T00:00:00Z to the end of jiff's time in the year 9999; past either
@@ -91,6 +96,7 @@ mod every_days;
 mod explain;
 mod expr;
 mod field;
+pub mod fuzzy;
 mod occurrences;
 mod parse;
 mod pattern;
@@ -112,3 +118,8 @@ pub use occurrences::{Count, OccurrencesAfter, OccurrencesBefore, Skipped, Skipp
 pub use schedule::Schedule;
 pub use warning::{Warning, WarningKind};
 pub use zone::{Zone, ZoneError};
+
+/// The examples of the README are run as well.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
