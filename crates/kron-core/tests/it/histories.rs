@@ -3,7 +3,7 @@
 //! A history is a job drawn from a seed and a few hundred things that happen to it: time passes, Kron
 //! is off for a while, clocks are set, runs end, the job is suspended and edited. `Story` checks the
 //! promises at every step. Here the whole is compared with a model that knows nothing of watermarks:
-//! it lists the periods one by one. `KRON_SEED=n` plays one history alone.
+//! it lists the periods one by one. `KRON_SEED=n` plays one history alone, `KRON_HISTORIES=n` so many.
 
 use std::collections::BTreeMap;
 
@@ -47,10 +47,11 @@ fn job(random: &mut Random) -> Story {
     }
 }
 
-fn seeds(count: u64) -> Vec<u64> {
-    match std::env::var("KRON_SEED") {
-        Ok(seed) => vec![seed.parse().unwrap()],
-        Err(_) => (0..count).collect(),
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
+    match number("KRON_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("KRON_HISTORIES").unwrap_or(count),
     }
 }
 
