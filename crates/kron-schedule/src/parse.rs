@@ -235,15 +235,16 @@ impl Parser<'_> {
             let to = self.value(&mut cursor)?;
             let range = place.start..cursor.at;
             let step = self.step(&mut cursor, &place)?;
-            self.end(&cursor, "`,`, `/` or the end of the field")?;
+            self.end(&cursor, self.after(step, false))?;
             if from > to {
-                return Err(self.reversed(range, from, to));
+                return Err(self.reversed(range, from, to, step));
             }
             self.add(parsed, from, to, step.unwrap_or(1));
         } else if cursor.peek() == Some(b'/') {
             let step = self.step(&mut cursor, &place)?.unwrap_or(1);
             self.end(&cursor, "`,` or the end of the field")?;
             if !self.dialect.has_quartz_forms() {
+                let from = if self.field == Field::Weekday { from % 7 } else { from };
                 let help = format!("write `{from}-{}/{step}`, from {from} to the end", self.field.max());
                 return Err(self
                     .error(ErrorKind::Step, place, "a range before the step", quoted(item))
@@ -251,7 +252,7 @@ impl Parser<'_> {
             }
             self.add(parsed, from, self.field.max().max(from), step);
         } else {
-            self.end(&cursor, "`,`, `-`, `/` or the end of the field")?;
+            self.end(&cursor, self.after(None, true))?;
             self.add(parsed, from, from, 1);
         }
         Ok(())
@@ -264,7 +265,7 @@ impl Parser<'_> {
         parsed: &mut Parsed,
     ) -> Result<(), ParseError> {
         let step = self.step(&mut cursor, place)?;
-        self.end(&cursor, "`,`, `/` or the end of the field")?;
+        self.end(&cursor, self.after(step, false))?;
         if !self.dialect.is_extended() && *place != self.place {
             return Err(self
                 .error(ErrorKind::Unexpected, place.clone(), self.number(), "`*` inside a list")
@@ -272,6 +273,16 @@ impl Parser<'_> {
         }
         self.add(parsed, self.field.min(), self.field.max(), step.unwrap_or(1));
         Ok(())
+    }
+
+    /// What may come after a value or a range, and after its step if it has one.
+    fn after(&self, step: Option<u32>, value: bool) -> &'static str {
+        match (self.dialect.is_extended() && step.is_none(), value) {
+            (true, true) => "`,`, `-`, `/` or the end of the field",
+            (true, false) => "`,`, `/` or the end of the field",
+            (false, true) => "`,`, `-` or the end of the field",
+            (false, false) => "`,` or the end of the field",
+        }
     }
 
     /// Adds the values of a range; Sunday may have been written 7.
@@ -302,8 +313,8 @@ impl Parser<'_> {
                 let digits = cursor.take(|b| b.is_ascii_digit());
                 let k = number(&self.text[digits.clone()]);
                 let Some(nth) = (k as usize).checked_sub(1).and_then(|k| parsed.nth.get_mut(k)) else {
-                    let found = self.found(&digits, cursor);
-                    return Err(self.error(ErrorKind::Range, digits, "a number from 1 to 5", found));
+                    let (place, found) = self.found(digits, cursor);
+                    return Err(self.error(ErrorKind::Range, place, "a number from 1 to 5", found));
                 };
                 *nth |= 1 << (value % 7);
             }
@@ -319,8 +330,7 @@ impl Parser<'_> {
             return self.name(cursor);
         }
         let value = number(&self.text[digits.clone()]);
-        let max = self.field.max() + u32::from(self.field == Field::Weekday && self.dialect.is_extended());
-        if (self.field.min()..=max).contains(&value) {
+        if (self.field.min()..=self.largest()).contains(&value) {
             return Ok(value);
         }
         let found = quoted(&self.text[digits.clone()]);
@@ -382,8 +392,8 @@ impl Parser<'_> {
             });
         }
         if step == 0 {
-            let found = self.found(&digits, cursor);
-            return Err(self.error(ErrorKind::Step, digits, "a step of at least 1", found));
+            let (place, found) = self.found(digits, cursor);
+            return Err(self.error(ErrorKind::Step, place, "a step of at least 1", found));
         }
         Ok(Some(step.min(64)))
     }
@@ -455,7 +465,7 @@ impl Parser<'_> {
     fn quartz(&self, place: Range<usize>) -> ParseError {
         let piece = &self.text[place.clone()];
         let help: Cow<'static, str> = if piece.starts_with('?') {
-            "write `*` for any day".into()
+            "write `*` for any value".into()
         } else if !self.dialect.has_quartz_forms() {
             format!("the {} dialect has no `L`, `W` and `#`; the ojs dialect does", self.dialect).into()
         } else if self.field == Field::Weekday {
@@ -467,25 +477,32 @@ impl Parser<'_> {
         self.error(ErrorKind::Special, place, self.number(), found).with_help(help)
     }
 
-    fn reversed(&self, place: Range<usize>, from: u32, to: u32) -> ParseError {
+    fn reversed(&self, place: Range<usize>, from: u32, to: u32, step: Option<u32>) -> ParseError {
         let (min, max) = (self.field.min(), self.field.max());
-        let help = if self.field == Field::Weekday && to == 0 && self.dialect.is_extended() {
+        let found = quoted(&self.text[place.clone()]);
+        let error = self.error(ErrorKind::Reversed, place, "a range that ascends", found);
+        if step.is_some() {
+            return error; // two ranges with that step would not be the same
+        }
+        error.with_help(if self.field == Field::Weekday && to == 0 && self.dialect.is_extended() {
             format!("write `{from}-7`: 7 is Sunday too")
         } else if from == 7 {
             format!("write `0-{to}`: 0 is Sunday too")
         } else {
-            let part = |from: u32, to: u32| {
-                if from == to { from.to_string() } else { format!("{from}-{to}") }
-            };
+            let part =
+                |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from}-{to}") };
             format!("write `{},{}`", part(from, max), part(min, to))
-        };
-        let found = quoted(&self.text[place.clone()]);
-        self.error(ErrorKind::Reversed, place, "a range that ascends", found).with_help(help)
+        })
     }
 
     /// What values look like here: "a number from 0 to 59".
     fn range(&self) -> String {
-        format!("a number from {} to {}", self.field.min(), self.field.max())
+        format!("a number from {} to {}", self.field.min(), self.largest())
+    }
+
+    /// The largest number that can be written: Sunday is also 7.
+    fn largest(&self) -> u32 {
+        self.field.max() + u32::from(self.field == Field::Weekday && self.dialect.is_extended())
     }
 
     /// The same, with names where there are some.
@@ -499,12 +516,13 @@ impl Parser<'_> {
     }
 
     /// What stands where digits were wanted: the digits, or what comes instead.
-    fn found(&self, digits: &Range<usize>, cursor: &Cursor<'_>) -> Cow<'static, str> {
-        match &self.text[digits.start..cursor.end] {
+    fn found(&self, digits: Range<usize>, cursor: &Cursor<'_>) -> (Range<usize>, Cow<'static, str>) {
+        let place = if digits.is_empty() { digits.start..cursor.end } else { digits };
+        let found = match &self.text[place.clone()] {
             "" => Cow::Borrowed("nothing"),
-            rest if digits.is_empty() => Cow::Owned(quoted(rest)),
-            _ => Cow::Owned(quoted(&self.text[digits.clone()])),
-        }
+            piece => Cow::Owned(quoted(piece)),
+        };
+        (place, found)
     }
 
     fn error(

@@ -260,7 +260,10 @@ pub(crate) struct Interval {
 
 impl Interval {
     fn next_after(&self, instant: Timestamp) -> Option<Timestamp> {
-        self.occurrence((self.passed(instant) + 1).max(1))
+        // Kron's time begins in 1970, even if the anchor is older.
+        let before_first = -1 - self.anchor.as_nanosecond();
+        let first = before_first.div_euclid(self.length.as_nanos().into()) + 1;
+        self.occurrence((self.passed(instant) + 1).max(first).max(1))
     }
 
     fn prev_at_or_before(&self, instant: Timestamp) -> Option<Timestamp> {
@@ -278,10 +281,42 @@ impl Interval {
             return None;
         }
         let nanos = k.checked_mul(self.length.as_nanos().into())?.checked_add(self.anchor.as_nanosecond())?;
-        Timestamp::from_nanosecond(nanos).ok().filter(|at| at.as_second() >= FIRST)
+        Timestamp::from_nanosecond(nanos).ok().filter(|at| *at >= Timestamp::UNIX_EPOCH)
     }
 }
 
 pub(crate) fn to_timestamp(second: i64) -> Timestamp {
     Timestamp::from_second(second).expect("the search stays within jiff's time")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Dialect, Dst, Expr};
+
+    #[test]
+    fn an_interval_begins_in_1970_even_if_its_anchor_is_older() {
+        let anchor: Timestamp = "1969-12-31T23:59:00Z".parse().unwrap();
+        let every = |line: &str| {
+            let schedule = Expr::parse(line, Dialect::Ojs).unwrap().compile(&Zone::utc(), Dst::OJS).unwrap();
+            schedule.anchored_at(anchor)
+        };
+        for (line, first) in [
+            ("@every 1s", "1970-01-01T00:00:00Z"),
+            ("@every 500ms", "1970-01-01T00:00:00Z"),
+            ("@every 7s", "1970-01-01T00:00:03Z"),
+            ("@every 1h", "1970-01-01T00:59:00Z"),
+        ] {
+            let first: Timestamp = first.parse().unwrap();
+            let schedule = every(line);
+            assert_eq!(schedule.next_after(anchor), Some(first), "{line}");
+            assert_eq!(schedule.next_after(Timestamp::MIN), Some(first), "{line}");
+            assert_eq!(schedule.prev_at_or_before(first), Some(first), "{line}");
+            assert_eq!(
+                schedule.prev_at_or_before(first - jiff::SignedDuration::from_nanos(1)),
+                None,
+                "{line}"
+            );
+        }
+    }
 }

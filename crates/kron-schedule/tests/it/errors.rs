@@ -126,12 +126,12 @@ fn a_name_that_is_none() {
       |       ^^^
       = help: did you mean `JAN`?
 
-    Name, weekday, 8..14: expected a number from 0 to 6 or SUN to SAT, but found `Monday`
+    Name, weekday, 8..14: expected a number from 0 to 7 or SUN to SAT, but found `Monday`
       | 0 0 * * Monday
       |         ^^^^^^
       = help: did you mean `MON`?
 
-    Name, weekday, 12..15: expected a number from 0 to 6 or SUN to SAT, but found `FIR`
+    Name, weekday, 12..15: expected a number from 0 to 7 or SUN to SAT, but found `FIR`
       | 0 0 * * MON-FIR
       |             ^^^
       = help: did you mean `FRI`?
@@ -262,7 +262,7 @@ fn forms_of_another_dialect_or_field() {
     Special, day, 4..5: expected a number from 1 to 31, but found `?`
       | 0 0 ? * *
       |     ^
-      = help: write `*` for any day
+      = help: write `*` for any value
 
     Special, day, 4..5: expected a number from 1 to 31, but found `L`
       | 0 0 L * *
@@ -274,12 +274,12 @@ fn forms_of_another_dialect_or_field() {
       |       ^
       = help: the kron dialect has no `L`, `W` and `#`; the ojs dialect does
 
-    Special, weekday, 9..11: expected a number from 0 to 6 or SUN to SAT, but found `#3`
+    Special, weekday, 9..11: expected a number from 0 to 7 or SUN to SAT, but found `#3`
       | 0 0 * * 5#3
       |          ^^
       = help: the kron dialect has no `L`, `W` and `#`; the ojs dialect does
 
-    Special, weekday, 8..9: expected a number from 0 to 6 or SUN to SAT, but found `L`
+    Special, weekday, 8..9: expected a number from 0 to 7 or SUN to SAT, but found `L`
       | 0 0 * * L
       |         ^
       = help: the last Friday of the month is `5L`, the third is `5#3`
