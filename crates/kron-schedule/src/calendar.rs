@@ -48,11 +48,14 @@ pub(crate) const fn first_of_month(year: i32, month: u32) -> i64 {
     cycle * CYCLE_DAYS + day_of_cycle - 719_468
 }
 
-/// 0 for Sunday to 6 for Saturday.
-#[expect(clippy::cast_possible_truncation, reason = "0 to 6")]
-pub(crate) const fn weekday(days: i64) -> u32 {
-    // 1970-01-01 was a Thursday.
-    (days + 4).rem_euclid(7) as u32
+/// The weekday of the first day of a month, without counting days: every year moves it by one, and
+/// every leap day that has passed by one more. 0 is Sunday.
+pub(crate) const fn first_weekday(year: i32, month: u32) -> u32 {
+    // By how much each month begins later in the week than January, in a year without a leap day.
+    const SHIFTS: [i32; 12] = [0, 3, 3, 6, 1, 4, 6, 2, 5, 0, 3, 5];
+    let leap_years = year - (month <= 2) as i32;
+    let leap_days = leap_years.div_euclid(4) - leap_years.div_euclid(100) + leap_years.div_euclid(400);
+    (year + leap_days + SHIFTS[month as usize - 1]).rem_euclid(7) as u32
 }
 
 pub(crate) const fn is_leap(year: i32) -> bool {
@@ -88,9 +91,10 @@ mod tests {
             let expected = (i32::from(day.year()), day.month() as u32, day.day() as u32);
             assert_eq!((names.year, names.month, names.day), expected);
             assert_eq!(first_of_month(names.year, names.month) + i64::from(names.day) - 1, number);
-            assert_eq!(weekday(number), day.weekday().to_sunday_zero_offset() as u32);
             assert_eq!(days_in_month(names.year, names.month), day.days_in_month() as u32);
             assert_eq!(is_leap(names.year), day.in_leap_year());
+            let first = day.first_of_month().weekday().to_sunday_zero_offset() as u32;
+            assert_eq!(first_weekday(names.year, names.month), first);
             let step = if day.year() < 2201 { 1 } else { 97 };
             day = day.checked_add(jiff::Span::new().days(step)).unwrap();
             number += step;

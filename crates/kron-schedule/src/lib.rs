@@ -69,7 +69,7 @@
 //! # Bounds
 //!
 //! Occurrences lie from 1970-01-01T00:00:00Z to the end of jiff's time in the year 9999; past either
-//! end the answer is `None`. A text has at most 1,024 bytes. A search looks at no more than 40
+//! end the answer is `None`. A text has at most 1,024 bytes. A search looks at no more than 20
 //! months and, but for schedules that fall into one gap after another, at two stretches of offset.
 //!
 //! # Reading order

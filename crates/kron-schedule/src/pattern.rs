@@ -3,7 +3,7 @@
 //! Civil times are seconds counted as if 1970-01-01T00:00 had been UTC. Zones and changes of
 //! clocks are no concern of this file.
 
-use crate::calendar::{DAY, days_in_month, first_of_month, is_leap, weekday, ymd};
+use crate::calendar::{DAY, days_in_month, first_of_month, first_weekday, is_leap, ymd};
 use crate::dialect::Dialect;
 use crate::every_days::EveryDays;
 use crate::expr::{Cron, Days, Fields, Shape, Values, Weekdays, ones};
@@ -117,10 +117,11 @@ impl Pattern {
     }
 }
 
-/// The most months tried for one match. A pattern is rarest when it wants the fifth of some weekday
-/// in February: that takes a leap year that begins right. There is one after at most 40 years, and
-/// only leap years are tried for it.
-const MONTHS_MAX: u32 = 12;
+/// The most months that are passed between the one a search begins in and the one that has a match.
+/// Rarest is the fifth of some weekday. In February that takes a leap year that begins right: there is
+/// one after at most 40 years, and only leap years are tried for it. Of other months, at most 18 in
+/// a row have no fifth such day.
+const MONTHS_MAX: u32 = 18;
 
 impl Bits {
     #[expect(clippy::cast_possible_truncation, reason = "fields have no bits past their last value")]
@@ -187,7 +188,7 @@ impl Bits {
     pub(crate) fn field_matches(&self, field: Field, value: u32, day: i64) -> bool {
         let date = ymd(day);
         let length = days_in_month(date.year, date.month);
-        let first = weekday(first_of_month(date.year, date.month));
+        let first = first_weekday(date.year, date.month);
         match field {
             Field::Second => self.second >> value & 1 == 1,
             Field::Minute => self.minute >> value & 1 == 1,
@@ -210,7 +211,7 @@ impl Bits {
         let (mut year, mut month) = (date.year, date.month);
         // Whether the month itself counts, and from which day on; every later month counts whole.
         let mut days = if self.has_month(month) { self.days_of(year, month) & (!0 << date.day) } else { 0 };
-        for _ in 0..=MONTHS_MAX {
+        for _ in 0..MONTHS_MAX + 2 {
             if days != 0 {
                 return Some(first_of_month(year, month) - 1 + i64::from(days.trailing_zeros()));
             }
@@ -224,7 +225,7 @@ impl Bits {
         let date = ymd(day);
         let (mut year, mut month) = (date.year, date.month);
         let mut days = if self.has_month(month) { self.days_of(year, month) & !(!1 << date.day) } else { 0 };
-        for _ in 0..=MONTHS_MAX {
+        for _ in 0..MONTHS_MAX + 2 {
             if days != 0 {
                 return Some(first_of_month(year, month) - 1 + i64::from(days.ilog2()));
             }
@@ -259,7 +260,7 @@ impl Bits {
     /// The matching days of a month; bit n stands for day n.
     fn days_of(&self, year: i32, month: u32) -> u32 {
         let length = days_in_month(year, month);
-        let first = weekday(first_of_month(year, month));
+        let first = first_weekday(year, month);
         let all = !1 & !(!1 << length);
         match self.rule {
             DayRule::Any => all,
@@ -384,6 +385,7 @@ mod tests {
     use super::*;
     use crate::Expr;
     use alloc::format;
+    use alloc::vec::Vec;
 
     /// One cycle of the calendar, and a little of the next.
     const DAYS: i64 = 146_097 + 366;
@@ -393,6 +395,31 @@ mod tests {
             Expr::Cron(cron) => Bits::new(&cron),
             Expr::Every(_) => unreachable!("it has fields"),
         }
+    }
+
+    /// Every set of months with every weekday, over one cycle of the calendar.
+    #[test]
+    fn no_more_months_in_a_row_lack_a_fifth_weekday() {
+        let months: Vec<(u32, u32, u32)> = (2000..2400 + 28)
+            .flat_map(|year| {
+                (1..=12).map(move |month| (month, first_weekday(year, month), days_in_month(year, month)))
+            })
+            .collect();
+        let mut most = 0;
+        for weekday in 0..7 {
+            let lacks: Vec<(u32, bool)> = months
+                .iter()
+                .map(|(month, first, length)| (*month, 29 + (weekday + 7 - first) % 7 > *length))
+                .collect();
+            for set in (2..1 << 13).step_by(2).filter(|set: &u32| *set != 1 << 2) {
+                let mut run = 0;
+                for (_, lacks) in lacks.iter().filter(|(month, _)| set >> month & 1 == 1) {
+                    run = if *lacks { run + 1 } else { 0 };
+                    most = most.max(run);
+                }
+            }
+        }
+        assert_eq!(most, MONTHS_MAX);
     }
 
     #[test]
@@ -408,6 +435,7 @@ mod tests {
             }
             for weekday in 0..7 {
                 check(&format!("0 0 * {month} {weekday}#5"));
+                check(&format!("0 0 * 2,4,6,9,12 {weekday}#5"));
             }
         }
     }
