@@ -2,6 +2,7 @@
 
 use alloc::borrow::Cow;
 use alloc::format;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Range, RangeInclusive};
@@ -90,7 +91,7 @@ fn values(kind: Kind, list: Piece<'_>) -> Result<Clause, ConstraintError> {
         if first > last {
             let (from, to) = (kind.printed(first), kind.printed(last));
             let (min, max) = (kind.printed(kind.min()), kind.printed(kind.max()));
-            let run = |a: &str, b: &str| if a == b { format!("{a}") } else { format!("{a}-{b}") };
+            let run = |a: &str, b: &str| if a == b { a.to_string() } else { format!("{a}-{b}") };
             let (late, early) = (run(&from, &max), run(&min, &to));
             // A range from 7 begins on Sunday already.
             let meant = if first > kind.max() { early } else { format!("{late},{early}") };
@@ -112,8 +113,9 @@ fn values(kind: Kind, list: Piece<'_>) -> Result<Clause, ConstraintError> {
 /// A number or a name. For weekdays it may be 7.
 fn value(kind: Kind, piece: Piece<'_>) -> Result<u32, ConstraintError> {
     let names = kind.names();
-    if let Some(position) = names.iter().position(|name| name.eq_ignore_ascii_case(piece.text)) {
-        return Ok(position as u32 + kind.min());
+    let mut named = (kind.min()..).zip(names);
+    if let Some((value, _)) = named.find(|(_, name)| name.eq_ignore_ascii_case(piece.text)) {
+        return Ok(value);
     }
     let is_number = !piece.text.is_empty() && piece.text.bytes().all(|byte| byte.is_ascii_digit());
     let max = if kind == Kind::Weekdays { 7 } else { kind.max() };

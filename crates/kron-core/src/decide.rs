@@ -34,11 +34,11 @@ use crate::seed::{PeriodKey, SeedHash};
 /// ```
 #[must_use]
 pub fn decide(job: &Job, nominal: Timestamp) -> Decision {
-    let (start, end) = job.window().bounds_in_seconds(nominal);
+    // The hash takes longest, so it begins first; what does not need it goes on beside it.
     let key = job.period_key(nominal);
     let hash = job.seed_hash(&key);
-    let second = floor_second(nominal);
-    let (chosen, attempts) = choose(job, second, start, end, &hash);
+    let (start, end) = job.window().bounds_in_seconds(nominal);
+    let (chosen, attempts) = choose(job, floor_second(nominal), start, end, &hash);
     Decision { nominal: PeriodId::new(nominal), start, end, chosen, attempts, key, hash }
 }
 
@@ -52,25 +52,34 @@ pub fn seed_material(job: &Job, nominal: Timestamp) -> String {
 pub const CANDIDATES_MAX: u32 = 64;
 
 /// The first candidate that the constraints allow, and how many were sampled.
+#[inline]
 fn choose(job: &Job, nominal: i64, start: i64, end: i64, hash: &SeedHash) -> (Option<i64>, u32) {
-    let allows = |second: i64| {
-        let at = to_timestamp(second);
-        job.constraints().is_empty() || job.constraints().allow(job.zone().offset_at(at).to_datetime(at))
-    };
     let width = end - start;
     if width == 0 {
         // There is nothing to sample.
-        return (Some(start).filter(|second| allows(*second)), 0);
+        return (Some(start).filter(|second| allowed(job, *second)), 0);
     }
-    let sampler = job.distribution().over(job.window(), nominal - start, width);
+    let fresh;
+    let sampler = match job.sampler(nominal - start, width) {
+        Some(sampler) => sampler,
+        None => {
+            fresh = job.distribution().over(job.window(), nominal - start, width);
+            &fresh
+        }
+    };
     let mut stream = SplitMix64::new(hash.state());
-    for attempt in 1..=CANDIDATES_MAX {
+    for attempt in 1..CANDIDATES_MAX + 1 {
         let candidate = start + sampler.offset(stream.unit(), width);
-        if allows(candidate) {
+        if !job.is_constrained() || allowed(job, candidate) {
             return (Some(candidate), attempt);
         }
     }
     (None, CANDIDATES_MAX)
+}
+
+fn allowed(job: &Job, second: i64) -> bool {
+    let at = to_timestamp(second);
+    job.constraints().allow(job.zone().offset_at(at).to_datetime(at))
 }
 
 /// When a period runs, and how that came about.

@@ -366,7 +366,7 @@ fn seconds(duration: Duration) -> f64 {
 
 /// A distribution over one window, ready to map numbers. Each mapping is a fixed sequence of
 /// operations, so that its result is the same everywhere.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Sampler {
     Exponential { lambda: f64, mass: f64, late: bool },
     Normal { mu: f64, sigma: f64, below: f64, mass: f64 },

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kron_schedule::{Duration, Schedule, Zone};
 
 use crate::constraint::Constraints;
-use crate::distribution::Distribution;
+use crate::distribution::{Distribution, Sampler};
 use crate::error::{JobError, Parameter, quoted};
 use crate::policy::Policy;
 use crate::seed::{Material, PeriodKey, SeedHash, SeedStrategy};
@@ -40,6 +40,10 @@ pub struct Job {
     strategy: SeedStrategy,
     constraints: Constraints,
     policy: Policy,
+    /// Whether there are constraints.
+    constrained: bool,
+    /// The distribution over the window of a nominal time in whole seconds, which nearly all are.
+    sampler: Sampler,
 }
 
 impl Job {
@@ -48,7 +52,6 @@ impl Job {
     ///
     /// The zone is the one the schedule was compiled in. Keys of days and weeks, and constraints,
     /// are read in it.
-    #[must_use]
     pub fn builder(identity: impl Into<String>, schedule: Schedule, zone: Zone) -> JobBuilder {
         JobBuilder {
             identity: identity.into(),
@@ -127,10 +130,21 @@ impl Job {
         Ok(Job { policy, ..self })
     }
 
+    pub(crate) fn is_constrained(&self) -> bool {
+        self.constrained
+    }
+
+    /// The distribution over a window, if it is the usual one.
+    pub(crate) fn sampler(&self, nominal: i64, width: i64) -> Option<&Sampler> {
+        (self.window.usual() == (nominal, width)).then_some(&self.sampler)
+    }
+
+    #[inline]
     pub(crate) fn period_key(&self, nominal: Timestamp) -> PeriodKey {
         self.strategy.period_key(nominal, &self.zone)
     }
 
+    #[inline]
     pub(crate) fn seed_hash(&self, key: &PeriodKey) -> SeedHash {
         self.material.hash(key)
     }
@@ -198,10 +212,13 @@ impl JobBuilder {
         let window = Window::new(mode, duration)?;
         self.distribution.check()?;
         check_deadline(&self.policy)?;
+        let (lead, width) = window.usual();
         Ok(Job {
             material: Material::new(&self.identity, self.strategy, &self.salt),
             schedule: self.schedule,
             zone: self.zone,
+            constrained: !self.constraints.is_empty(),
+            sampler: self.distribution.over(&window, lead, width),
             window,
             distribution: self.distribution,
             strategy: self.strategy,

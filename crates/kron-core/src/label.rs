@@ -23,7 +23,7 @@ pub(crate) const WEEK_BYTES: usize = 8;
 
 impl Label {
     /// A second in UTC: `2026-03-01T00:00:00Z`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn utc(second: i64) -> Label {
         let (day, second) = split_day(second);
         let (hour, minute) = (second / 3_600, second / 60);
@@ -36,7 +36,7 @@ impl Label {
     }
 
     /// A day: `2026-03-01`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn date(days: i32) -> Label {
         let date = ymd(days);
         let [year_month, day] = date_words(date);
@@ -44,7 +44,7 @@ impl Label {
     }
 
     /// An ISO week: `2026-W09`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn week(days: i32) -> Label {
         let (year, week) = iso_week(days);
         let century = year.unsigned_abs() / 100;
@@ -53,14 +53,13 @@ impl Label {
         Label::assemble(year, [word, 0, 0], WEEK_BYTES)
     }
 
+    #[inline(always)]
     fn assemble(year: i32, words: [u64; 3], length: usize) -> Label {
-        if year < 0 { Label::signed(words, length) } else { Label { words, length } }
-    }
-
-    /// A year before 0 has six digits and a sign, as ISO 8601 wants.
-    #[cold]
-    fn signed([a, b, c]: [u64; 3], length: usize) -> Label {
-        let sign = ascii(b"-00\0\0\0\0\0");
+        if year >= 0 {
+            return Label { words, length };
+        }
+        // A year before 0 has six digits and a sign, as ISO 8601 wants.
+        let (sign, [a, b, c]) = (ascii(b"-00\0\0\0\0\0"), words);
         Label { words: [sign | a << 24, a >> 40 | b << 24, b >> 40 | c << 24], length: length + 3 }
     }
 
@@ -106,7 +105,7 @@ fn date_words(Ymd { year, month, day }: Ymd) -> [u64; 2] {
 fn pairs([a, b, c, d]: [u32; 4]) -> u64 {
     // All four at once, each in its 16 bits: 103/1024 is close enough to a tenth below 100.
     let numbers = u64::from(a) | u64::from(b) << 16 | u64::from(c) << 32 | u64::from(d) << 48;
-    let tens = numbers * 103 >> 10 & 0x000F_000F_000F_000F;
+    let tens = ((numbers * 103) >> 10) & 0x000F_000F_000F_000F;
     let ones = numbers - tens * 10;
     0x3030_3030_3030_3030 | tens | ones << 8
 }

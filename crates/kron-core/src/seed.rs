@@ -40,7 +40,7 @@ pub enum SeedStrategy {
 
 impl SeedStrategy {
     /// What stands for the period in the seed.
-    #[inline]
+    #[inline(always)] // so that the key of a decision stays in registers
     #[must_use]
     pub fn period_key(self, nominal: Timestamp, zone: &Zone) -> PeriodKey {
         let second = floor_second(nominal);
@@ -150,8 +150,9 @@ impl fmt::Debug for SeedHash {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Material {
     blocks: Box<[Block]>,
-    /// Where the blank begins and ends.
+    /// Where the blank begins and ends, and how long it is.
     key: Range<usize>,
+    key_bytes: usize,
     /// Where the salt ends.
     end: usize,
 }
@@ -173,7 +174,7 @@ impl Material {
         let length_at = bytes.len() - 8;
         bytes[length_at..].copy_from_slice(&bits.to_be_bytes());
         let (blocks, _) = bytes.as_chunks();
-        Material { blocks: blocks.into(), key, end }
+        Material { blocks: blocks.into(), key, key_bytes: strategy.key_bytes(), end }
     }
 
     pub(crate) fn identity(&self) -> &str {
@@ -191,20 +192,19 @@ impl Material {
 
     #[inline]
     pub(crate) fn hash(&self, PeriodKey(key): &PeriodKey) -> SeedHash {
-        if let [block] = &*self.blocks
-            && key.length() == self.key.len()
-        {
-            let block = fill(block, key.words(), self.key.start);
-            let mut state = INITIAL;
-            compress256(&mut state, &[block]);
-            return SeedHash(state);
+        let mut hash = SeedHash(INITIAL);
+        match &*self.blocks {
+            [block] if key.length() == self.key_bytes => {
+                compress256(&mut hash.0, &[fill(block, key.words(), self.key.start)]);
+            }
+            _ => hash = self.hash_in_pieces(*key),
         }
-        self.hash_in_pieces(key)
+        hash
     }
 
     /// The hash of a text of any length.
     #[inline(never)]
-    fn hash_in_pieces(&self, key: &Label) -> SeedHash {
+    fn hash_in_pieces(&self, key: Label) -> SeedHash {
         let bytes = self.blocks.as_flattened();
         let hasher = Sha256::new_with_prefix(&bytes[..self.key.start]);
         let hasher =
@@ -231,10 +231,11 @@ impl Material {
 /// saves a third of a decision.
 fn fill(block: &Block, key: &[u64; 3], at: usize) -> Block {
     let [a, b, c] = *key;
-    let left = at as u32 % 8 * 8;
+    // Bits to the left of which the key begins in its first word.
+    let left = at % 8 * 8;
     let right = |word: u64| word >> 1 >> (63 - left);
     let shifted = [a << left, right(a) | b << left, right(b) | c << left, right(c)];
-    let masks = [0, 1, 2, 3].map(|i| word_mask(at / 8 + i));
+    let masks = [0, 1, 2, 3].map(|i| one_of_eight(at / 8 + i));
     let mut filled = [[0; 8]; 8];
     for i in 0..8 {
         let blank = u64::from_le_bytes(block.as_chunks().0[i]);
@@ -249,8 +250,9 @@ fn fill(block: &Block, key: &[u64; 3], at: usize) -> Block {
 }
 
 /// Eight words of which one is all ones; none, if the position is 8.
-fn word_mask(position: usize) -> &'static [u64; 8] {
+fn one_of_eight(position: usize) -> &'static [u64; 8] {
     static MASKS: [u64; 16] = [0, 0, 0, 0, 0, 0, 0, 0, u64::MAX, 0, 0, 0, 0, 0, 0, 0];
+    // The key begins in one of the first six words, or a block would not hold it.
     MASKS[8 - position..].first_chunk().expect("there are eight words from any position on")
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kron_schedule::Duration;
 
 use crate::error::{JobError, Parameter};
-use crate::period::{floor_second, to_timestamp};
+use crate::period::{SECOND_MAX, SECOND_MIN, floor_second, to_timestamp};
 
 /// Where around its nominal time a period may run.
 ///
@@ -31,6 +31,9 @@ pub struct Window {
     lead: Length,
     /// From the start of the window to its end.
     length: Length,
+    /// The same two in whole seconds, for a nominal time in whole seconds, which nearly all are.
+    usual_lead: i64,
+    usual_width: i64,
 }
 
 /// On which side of the nominal time a window lies.
@@ -63,6 +66,8 @@ impl Window {
         duration: Duration::ZERO,
         lead: Length::new(0),
         length: Length::new(0),
+        usual_lead: 0,
+        usual_width: 0,
     };
 
     /// A window of that length.
@@ -83,7 +88,10 @@ impl Window {
             WindowMode::Around => nanos / 2,
             WindowMode::Before => nanos,
         };
-        Ok(Window { mode, duration, lead: Length::new(lead), length: Length::new(nanos) })
+        let (lead, length) = (Length::new(lead), Length::new(nanos));
+        let window = Window { mode, duration, lead, length, ..Window::NONE };
+        let (start, end) = window.bounds_from(0, 0);
+        Ok(Window { usual_lead: -start, usual_width: end - start, ..window })
     }
 
     /// On which side of the nominal time it lies.
@@ -114,17 +122,38 @@ impl Window {
         (to_timestamp(start), to_timestamp(end))
     }
 
+    /// The seconds from its start to a nominal time in whole seconds, and to its end.
+    pub(crate) fn usual(&self) -> (i64, i64) {
+        (self.usual_lead, self.usual_width)
+    }
+
+    #[inline]
     pub(crate) fn bounds_in_seconds(&self, nominal: Timestamp) -> (i64, i64) {
         let second = floor_second(nominal);
-        let nanos = i64::from(nominal.subsec_nanosecond());
-        let nanos = if nanos < 0 { nanos + SECOND_NANOS } else { nanos };
+        let inside = SECOND_MIN + WINDOW_MAX.as_seconds()..SECOND_MAX - WINDOW_MAX.as_seconds();
+        if nominal.subsec_nanosecond() == 0 && inside.contains(&second) {
+            let start = second - self.usual_lead;
+            return (start, start + self.usual_width);
+        }
+        self.bounds_of_any(nominal)
+    }
 
+    /// The bounds of a nominal time that may lie between two seconds, or close to the end of time.
+    #[inline(never)]
+    fn bounds_of_any(&self, nominal: Timestamp) -> (i64, i64) {
+        let nanos = i64::from(nominal.subsec_nanosecond()).rem_euclid(SECOND_NANOS);
+        let (start, end) = self.bounds_from(floor_second(nominal), nanos);
+        (start.max(SECOND_MIN), end.min(SECOND_MAX))
+    }
+
+    /// Rounded down, both of them.
+    fn bounds_from(&self, second: i64, nanos: i64) -> (i64, i64) {
         let start_nanos = nanos - self.lead.nanos;
         let borrowed = i64::from(start_nanos < 0);
         let start = second - self.lead.seconds - borrowed;
         let end_nanos = start_nanos + borrowed * SECOND_NANOS + self.length.nanos;
         let end = start + self.length.seconds + i64::from(end_nanos >= SECOND_NANOS);
-        (start.max(crate::period::SECOND_MIN), end.min(crate::period::SECOND_MAX))
+        (start, end)
     }
 }
 

@@ -1,0 +1,190 @@
+//! One decision beside a bare SHA-256 of its input: the goal is a ratio of at most 1.1.
+//!
+//! Everything is measured in one process, in turns, in CPU time of the thread, and the best of
+//! several rounds counts, so that other work on the machine disturbs as little as possible.
+//!
+//! The peer hashes the very texts that the decisions hash, ready in memory.
+
+use std::hint::black_box;
+use std::process::ExitCode;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use kron_core::{Constraints, Direction, Distribution, Job, SeedStrategy, WindowMode, decide, seed_material};
+use kron_schedule::{Dialect, Dst, Expr, Zone};
+use rustix::time::{ClockId, clock_gettime};
+use sha2::{Digest, Sha256};
+
+/// The most a decision may cost, in units of its hash.
+const GOAL: f64 = 1.1;
+const ROUNDS: usize = 15;
+/// Nominal times in a round. Few enough that the texts stay in the first-level cache.
+const PERIODS: usize = 256;
+const REPEATS: usize = 200;
+
+fn main() -> ExitCode {
+    println!(
+        "ns per decision, best of {ROUNDS} rounds of {} in turns, CPU time of the thread",
+        PERIODS * REPEATS
+    );
+    println!("{:<44} {:>5} {:>8} {:>8} {:>6}", "decision", "bytes", "sha-256", "kron", "ratio");
+    let mut reached = true;
+    for case in cases() {
+        let measured = measure(&case);
+        let ratio = measured.kron / measured.hash;
+        let note = match case.goal {
+            true if ratio <= GOAL => "ok",
+            true => "TOO SLOW",
+            false => "",
+        };
+        reached &= !case.goal || ratio <= GOAL;
+        let Case { name, bytes, .. } = &case;
+        println!("{name:<44} {bytes:>5} {:>8.1} {:>8.1} {ratio:>6.3} {note}", measured.hash, measured.kron);
+    }
+    println!("goal: {GOAL} for what is marked");
+    searches();
+    if reached { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What of a decision is the search for its nominal time, which is kron-schedule's.
+fn searches() {
+    for zone in ["UTC", "America/New_York"] {
+        let case = case(zone, SeedStrategy::Stable, Distribution::Uniform, "", true, false);
+        let mut best = f64::INFINITY;
+        for _ in 0..ROUNDS {
+            best = best.min(timed(|| {
+                let mut at = case.nominals[0];
+                for _ in 0..PERIODS {
+                    at = black_box(case.job.schedule().next_after(at).unwrap());
+                }
+            }));
+        }
+        println!("one search after another, {zone}: {best:.1} ns each");
+    }
+}
+
+struct Case {
+    name: String,
+    job: Job,
+    nominals: Vec<Timestamp>,
+    texts: Vec<String>,
+    bytes: usize,
+    /// Whether the search for the next occurrence is part of it.
+    search: bool,
+    /// Whether the goal binds.
+    goal: bool,
+}
+
+fn cases() -> Vec<Case> {
+    let uniform = Distribution::Uniform;
+    let late = Distribution::SkewLate { shape: 2.0 };
+    let odd = Distribution::SkewLate { shape: 2.5 };
+    let normal = Distribution::Normal { mu: None, sigma: None };
+    let exponential = Distribution::Exponential { lambda: 1.0, direction: Direction::Early };
+    let mut cases = Vec::new();
+    for (zone, strategy, distribution, only, goal) in [
+        ("UTC", SeedStrategy::Stable, uniform, "", true),
+        ("America/New_York", SeedStrategy::Stable, uniform, "", true),
+        ("America/New_York", SeedStrategy::Daily, uniform, "", true),
+        ("America/New_York", SeedStrategy::Weekly, uniform, "", true),
+        ("America/New_York", SeedStrategy::Stable, late, "", true),
+        ("America/New_York", SeedStrategy::Stable, odd, "", false),
+        ("America/New_York", SeedStrategy::Stable, normal, "", false),
+        ("America/New_York", SeedStrategy::Stable, exponential, "", false),
+        ("America/New_York", SeedStrategy::Stable, uniform, "dow=MON-SUN;hours=0-23", false),
+    ] {
+        for search in [false, true] {
+            cases.push(case(zone, strategy, distribution, only, search, goal));
+        }
+    }
+    cases
+}
+
+fn case(
+    zone: &str,
+    strategy: SeedStrategy,
+    distribution: Distribution,
+    only: &str,
+    search: bool,
+    goal: bool,
+) -> Case {
+    let place = Zone::new(&TimeZone::get(zone).unwrap()).unwrap();
+    let schedule = Expr::parse("17 3 * * *", Dialect::Kron).unwrap().compile(&place, Dst::KRON).unwrap();
+    let mut constraints = Constraints::default();
+    if !only.is_empty() {
+        constraints.add_only(&only.replace("MON-SUN", "1-7")).unwrap();
+    }
+    // With a stable key of 20 characters this makes 55 bytes, the most that one block takes.
+    let job = Job::builder("production/database-backups-eu", schedule, place)
+        .window(WindowMode::After, "1h".parse().unwrap())
+        .distribution(distribution)
+        .seed(strategy, "t-7")
+        .constraints(constraints)
+        .build()
+        .unwrap();
+    let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    let nominals: Vec<_> = job.schedule().occurrences_after(start).take(PERIODS).collect();
+    let texts: Vec<_> = nominals.iter().map(|nominal| seed_material(&job, *nominal)).collect();
+    let bytes = texts[0].len();
+    let constrained = if only.is_empty() { "" } else { ", only" };
+    let searched = if search { "next + " } else { "" };
+    let kind = match distribution {
+        Distribution::Exponential { .. } => "exponential",
+        Distribution::Normal { .. } => "normal",
+        Distribution::SkewEarly { .. } => "skewEarly",
+        Distribution::SkewLate { shape: 2.0 } => "skewLate 2",
+        Distribution::SkewLate { .. } => "skewLate 2.5",
+        Distribution::Uniform => "uniform",
+    };
+    let city = zone.rsplit('/').next().unwrap();
+    let name = format!("{searched}{strategy}, {kind}{constrained}, {city}");
+    Case { name, job, nominals, texts, bytes, search, goal }
+}
+
+struct Measured {
+    hash: f64,
+    kron: f64,
+}
+
+fn measure(case: &Case) -> Measured {
+    let mut best = Measured { hash: f64::INFINITY, kron: f64::INFINITY };
+    for _ in 0..ROUNDS {
+        let hash = timed(|| {
+            for text in &case.texts {
+                black_box(Sha256::digest(black_box(text.as_bytes())));
+            }
+        });
+        let kron = if case.search {
+            timed(|| {
+                let mut at = case.nominals[0];
+                for _ in 0..PERIODS {
+                    black_box(decide(black_box(&case.job), at));
+                    at = case.job.schedule().next_after(at).unwrap();
+                }
+            })
+        } else {
+            timed(|| {
+                for nominal in &case.nominals {
+                    black_box(decide(black_box(&case.job), *nominal));
+                }
+            })
+        };
+        best.hash = best.hash.min(hash);
+        best.kron = best.kron.min(kron);
+    }
+    best
+}
+
+/// Nanoseconds for one of the [`PERIODS`], of a function that handles all of them.
+fn timed(all: impl Fn()) -> f64 {
+    let start = cpu_nanos();
+    for _ in 0..REPEATS {
+        all();
+    }
+    (cpu_nanos() - start) as f64 / (PERIODS * REPEATS) as f64
+}
+
+fn cpu_nanos() -> i64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
