@@ -9,8 +9,9 @@ use core::ops::{Range, RangeInclusive};
 
 use jiff::civil::Date;
 
+use kron_schedule::suggest::closest;
+
 use crate::error::quoted;
-use crate::suggest::closest;
 
 /// One clause, read.
 pub(crate) enum Clause {
@@ -69,7 +70,7 @@ fn clause(piece: Piece<'_>) -> Result<Clause, ConstraintError> {
         "months" => values(Kind::Months, value),
         _ => {
             let error = key.error("`hours`, `dow`, `dom`, `months`, `between`, `date` or `dates`");
-            Err(match closest(key.text, &KEYS) {
+            Err(match closest(key.text, KEYS) {
                 Some(meant) => error.with_help(format!("did you mean `{meant}`?")),
                 None => error,
             })
@@ -123,7 +124,7 @@ fn value(kind: Kind, piece: Piece<'_>) -> Result<u32, ConstraintError> {
         Ok(number) if is_number && (kind.min()..=max).contains(&number) => Ok(number),
         _ => {
             let error = piece.error(kind.expected());
-            Err(match closest(piece.text, names) {
+            Err(match closest(piece.text, names.iter().copied()) {
                 Some(meant) => error.with_help(format!("did you mean `{meant}`?")),
                 None if piece.text.starts_with('*') => {
                     error.with_help("a kind that is left out does not restrict")

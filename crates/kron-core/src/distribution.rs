@@ -5,10 +5,10 @@ use alloc::format;
 use core::fmt;
 
 use kron_schedule::Duration;
+use kron_schedule::suggest::did_you_mean;
 
 use crate::error::{JobError, Parameter, quoted};
 use crate::math::{exp, ln, phi, pow, probit};
-use crate::suggest::closest;
 use crate::window::{Window, WindowMode};
 
 /// How chosen times are spread over a window.
@@ -319,8 +319,7 @@ impl DistributionError {
 
     /// Suggests what was probably meant, if it is one of these.
     fn or_closest(mut self, words: &[&str]) -> DistributionError {
-        self.help =
-            closest(self.found.trim_matches('`'), words).map(|word| format!("did you mean `{word}`?").into());
+        self.help = did_you_mean(self.found.trim_matches('`'), words.iter().copied()).map(Into::into);
         self
     }
 

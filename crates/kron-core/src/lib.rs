@@ -90,7 +90,6 @@ mod seed;
 mod step;
 #[cfg(feature = "testing")]
 pub mod story;
-mod suggest;
 mod window;
 
 pub use clause::ConstraintError;

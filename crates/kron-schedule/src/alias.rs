@@ -79,8 +79,8 @@ fn unknown(name: &str) -> ParseError {
     if name == "@reboot" {
         return error.with_help("starting up is not a time of the calendar, so it cannot be scheduled");
     }
-    match suggest::closest(name, &names).or_else(|| suggest::closest(name, &["@every"])) {
-        Some(close) => error.with_help(format!("did you mean `{close}`?")),
+    match suggest::did_you_mean(name, names.into_iter().chain(["@every"])) {
+        Some(help) => error.with_help(help),
         None => error,
     }
 }

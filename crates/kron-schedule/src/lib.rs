@@ -101,7 +101,7 @@ mod occurrences;
 mod parse;
 mod pattern;
 mod schedule;
-mod suggest;
+pub mod suggest;
 mod warning;
 mod zone;
 

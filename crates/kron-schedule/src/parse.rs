@@ -13,6 +13,7 @@ use crate::dialect::Dialect;
 use crate::error::{ErrorKind, ParseError};
 use crate::expr::{Cron, Days, Expr, Fields, Shape, Span, Values, Weekdays, ones};
 use crate::field::{Field, progression};
+use crate::suggest::did_you_mean;
 
 /// The longest text taken for an expression: with every value of every field written out it would
 /// have about 600 bytes.
@@ -453,8 +454,8 @@ impl Parser<'_> {
             (names, Some(value)) => {
                 error.with_help(format!("did you mean `{}`?", names[(value - self.field.min()) as usize]))
             }
-            (names, None) if self.dialect.is_extended() => match crate::suggest::closest(name, names) {
-                Some(close) => error.with_help(format!("did you mean `{close}`?")),
+            (names, None) if self.dialect.is_extended() => match did_you_mean(name, names.iter().copied()) {
+                Some(help) => error.with_help(help),
                 None => error,
             },
             _ => error,

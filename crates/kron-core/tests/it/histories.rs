@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use kron_core::story::Story;
 use kron_core::{Ledger, Overlap, PeriodId, WindowMode, decide};
 
-/// SplitMix64, so that a seed means the same next year.
+/// `SplitMix64`, so that a seed means the same next year.
 struct Random(u64);
 
 impl Random {
@@ -78,7 +78,7 @@ fn nothing_that_happens_breaks_a_promise() {
                     now = later;
                 }
                 6 => {
-                    now = now - SignedDuration::from_secs(seconds);
+                    now -= SignedDuration::from_secs(seconds);
                     story.clock(&now.to_string());
                 }
                 7 => {

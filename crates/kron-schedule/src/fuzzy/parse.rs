@@ -86,7 +86,7 @@ impl Parser<'_> {
             "tri-weekly" => self.alone(&place, |exactly| Form::TriWeekly { exactly }, Kind::TriWeekly, 21),
             "every" => self.every(place.start),
             word => {
-                let help = suggest::closest(word, &TYPES).map(|close| format!("did you mean `{close}`?"));
+                let help = suggest::did_you_mean(word, TYPES);
                 let headline = format!("Unknown schedule type '{}'", self.cursor.quoted(place.clone()));
                 let guidance = format!("Valid types: {}", TYPES.join(", "));
                 Err(FuzzyError::new(Code::ScheduleType, place, headline, guidance).with_help(help))

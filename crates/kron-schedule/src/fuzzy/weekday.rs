@@ -24,7 +24,7 @@ pub(super) fn abbreviated(letters: &str) -> Option<Weekday> {
 
 /// The name someone probably meant.
 pub(super) fn suggested(word: &str) -> Option<&'static str> {
-    abbreviated(word).map(name).or_else(|| suggest::closest(word, &NAMES))
+    abbreviated(word).map(name).or_else(|| suggest::closest(word, NAMES))
 }
 
 fn position(is_it: impl Fn(&str) -> bool) -> Option<Weekday> {
