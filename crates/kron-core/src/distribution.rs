@@ -131,11 +131,9 @@ impl Distribution {
                 sigma: given("sigma").map(positive_duration).transpose()?,
             },
             "skewEarly" => {
-                Distribution::SkewEarly { shape: given("shape").map_or(Ok(SHAPE_DEFAULT), positive_number)? }
+                Distribution::SkewEarly { shape: given("shape").map_or(Ok(SHAPE_DEFAULT), shape)? }
             }
-            "skewLate" => {
-                Distribution::SkewLate { shape: given("shape").map_or(Ok(SHAPE_DEFAULT), positive_number)? }
-            }
+            "skewLate" => Distribution::SkewLate { shape: given("shape").map_or(Ok(SHAPE_DEFAULT), shape)? },
             _ => Distribution::Uniform,
         })
     }
@@ -207,6 +205,12 @@ impl Distribution {
             Distribution::Uniform => Sampler::Uniform,
         }
     }
+}
+
+/// A shape that is written 0 means the default, as it does in the public Kron.
+fn shape(given: (DistributionPart, &str)) -> Result<f64, DistributionError> {
+    let is_zero = given.1 == "0" || given.1 == "0.0";
+    if is_zero { Ok(SHAPE_DEFAULT) } else { positive_number(given) }
 }
 
 /// A number above zero, in plain decimal digits with an optional exponent.
@@ -492,7 +496,7 @@ mod tests {
             assert_eq!((error.part(), error.to_string(), error.help()), (part, message, help));
         }
         for text in
-            ["", "0", "-1", "inf", "Infinity", "nan", "0x10", "1e999", "1e-999", "1_000", "2,5", " 2", "e"]
+            ["", "-1", "-0", "inf", "Infinity", "nan", "0x10", "1e999", "1e-999", "1_000", "2,5", " 2", "e"]
         {
             let error = Distribution::parse("skewLate", &[("shape", text)]).unwrap_err();
             let found = if text.is_empty() { "nothing".into() } else { format!("`{text}`") };
@@ -508,6 +512,7 @@ mod tests {
         for (name, parameters, printed) in [
             ("uniform", &[][..], "uniform"),
             ("skewEarly", &[], "skewEarly,shape=2"),
+            ("skewLate", &[("shape", "0")], "skewLate,shape=2"),
             ("skewEarly", &[("shape", "25e-1")], "skewEarly,shape=2.5"),
             ("skewLate", &[("shape", "+.5")], "skewLate,shape=0.5"),
             ("normal", &[], "normal"),

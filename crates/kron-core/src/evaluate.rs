@@ -31,8 +31,8 @@ pub struct Watch {
 
 /// The most periods looked at one by one in a call.
 ///
-/// More windows than this cannot be open at once (a job that would have them is refused), so it cuts
-/// short only how exactly a long downtime is told.
+/// A job whose windows could be open in greater number is refused ([`OPEN_MAX`](crate::OPEN_MAX)), so
+/// this cuts short only how exactly a long downtime is told.
 const PERIODS_MAX: usize = 10_000;
 
 /// How far periods are counted that nobody looked at one by one; past it they are "at least" so many.

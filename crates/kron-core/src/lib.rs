@@ -98,7 +98,7 @@ pub use decide::{CANDIDATES_MAX, Decision, Explanation, decide, seed_material};
 pub use distribution::{Anchor, Direction, Distribution, DistributionError, DistributionPart};
 pub use error::{JobError, Parameter};
 pub use evaluate::{Watch, evaluate};
-pub use job::{Job, JobBuilder};
+pub use job::{Job, JobBuilder, OPEN_MAX};
 pub use ledger::Ledger;
 pub use outcome::{Outcome, Reason};
 pub use period::{PeriodId, PeriodIdError};

@@ -1,7 +1,7 @@
 //! Are mistakes in a definition refused, in words that help? The wording is part of the interface.
 
-use kron_core::{Constraints, Direction, Distribution, JobBuilder, Parameter, Policy, WindowMode};
-use kron_schedule::Duration;
+use kron_core::{Constraints, Direction, Distribution, Job, JobBuilder, Parameter, Policy, WindowMode};
+use kron_schedule::{Dialect, Dst, Duration, Expr};
 
 use crate::jobs::job;
 
@@ -54,6 +54,20 @@ fn a_job_says_which_parameter_is_wrong() {
             format!("{parameter}: expected {}, but found {}", error.expected(), error.found())
         );
     }
+}
+
+#[test]
+fn a_job_whose_windows_would_overlap_without_end_is_refused() {
+    let minutely = |window: &str| {
+        let zone = crate::jobs::zone("UTC");
+        let schedule = Expr::parse("* * * * *", Dialect::Kron).unwrap().compile(&zone, Dst::KRON).unwrap();
+        Job::builder("demo", schedule, zone).window(WindowMode::Around, window.parse().unwrap()).build()
+    };
+    assert!(minutely("166h").is_ok());
+    assert_eq!(
+        minutely("167h").unwrap_err().to_string(),
+        "window: expected a window so short that at most 10000 are open at once, but found `167h`"
+    );
 }
 
 #[test]
