@@ -77,6 +77,14 @@ impl Pattern {
         Some(self.prev_day(day - 1)? * DAY + self.prev_in_day(DAY - 1)?)
     }
 
+    /// Whether it matches on no more than two days of a year.
+    pub(crate) fn is_rare(&self) -> bool {
+        let first = self.next_day(SOME_DAY);
+        let second = first.and_then(|first| self.next_day(first + 1));
+        let third = second.and_then(|second| self.next_day(second + 1));
+        third.is_none_or(|third| third >= SOME_DAY + 365)
+    }
+
     pub(crate) fn contains(&self, civil: i64) -> bool {
         self.next(civil) == Some(civil)
     }
@@ -116,6 +124,9 @@ impl Pattern {
         }
     }
 }
+
+/// 2001-01-01, the first day of an ordinary year.
+const SOME_DAY: i64 = first_of_month(2001, 1);
 
 /// The most months that are passed between the one a search begins in and the one that has a match.
 /// Rarest is the fifth of some weekday. In February that takes a leap year that begins right: there is

@@ -1,5 +1,8 @@
 //! A schedule answers: when next, when last, and does this instant match?
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use jiff::Timestamp;
 
 use crate::dst::Gap;
@@ -78,7 +81,7 @@ impl Schedule {
     #[must_use]
     pub fn last(&self) -> Option<Timestamp> {
         match &self.0 {
-            Kind::Calendar(calendar) => calendar.last.map(to_timestamp),
+            Kind::Calendar(calendar) => calendar.last().map(to_timestamp),
             Kind::Interval(_) => None,
         }
     }
@@ -116,9 +119,21 @@ pub(crate) struct Calendar {
     pub(crate) gap: Gap,
     /// Whether a civil time that happens twice occurs both times.
     pub(crate) both: bool,
-    /// The last occurrence of all, if they end.
-    last: Option<i64>,
+    /// Stretches without an occurrence that would take long to search, in order.
+    barren: Box<[Barren]>,
 }
+
+/// A stretch of years in which every time that the schedule names falls into a gap.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Barren {
+    /// The last occurrence before it, or the second before Kron's time.
+    after: i64,
+    /// The first occurrence past it, or [`NEVER`].
+    until: i64,
+}
+
+/// Past any time that can be asked for.
+const NEVER: i64 = i64::MAX;
 
 /// The first second of Kron's time: 1970-01-01T00:00:00Z.
 const FIRST: i64 = 0;
@@ -132,57 +147,93 @@ const LAST: i64 = 253_402_207_200;
 /// whole cycle of 400 years with two changes of clocks each.
 const SEGMENTS_MAX: u32 = 1_000;
 
+/// How many stretches of one offset a search may look at before its answer is worth keeping.
+const SEGMENTS_FEW: u32 = 4;
+
 impl Calendar {
     pub(crate) fn new(pattern: Pattern, zone: &Zone, gap: Gap, both: bool) -> Calendar {
-        let mut calendar = Calendar { pattern, zone: zone.clone(), gap, both, last: None };
-        // Rules repeat every 400 years, so what does not come within one such cycle never comes.
-        // Where clocks no longer change there is nothing to fall into.
-        let ends = gap == Gap::Skip
-            && zone.recurs()
-            && calendar.next_from(RECURRENCE.start).is_none_or(|next| next >= RECURRENCE.end);
-        if ends {
-            calendar.last = Some(calendar.prev_through(RECURRENCE.start).unwrap_or(FIRST - 1));
+        let mut calendar = Calendar { pattern, zone: zone.clone(), gap, both, barren: Box::default() };
+        // Clocks are set forward once or twice a year, so three days a year cannot all be in gaps.
+        if gap == Gap::Skip && zone.changes() && calendar.pattern.is_rare() {
+            calendar.barren = calendar.find_barren();
         }
         calendar
     }
 
     /// Whether there is no occurrence at all.
     pub(crate) fn is_empty(&self) -> bool {
-        self.last.is_some_and(|last| last < FIRST)
+        self.last().is_some_and(|last| last < FIRST)
+    }
+
+    /// The last occurrence of all, if they end.
+    fn last(&self) -> Option<i64> {
+        self.barren.last().filter(|barren| barren.until == NEVER).map(|barren| barren.after)
+    }
+
+    /// Goes through all occurrences until rules repeat, at most two a year, and keeps what took long.
+    ///
+    /// Rules repeat every 400 years, so what does not come within one such cycle never comes.
+    fn find_barren(&self) -> Box<[Barren]> {
+        let mut barren = Vec::new();
+        let mut after = FIRST - 1;
+        while after < RECURRENCE.start {
+            let (next, looks) = self.search_from(after + 1);
+            let until = next.filter(|next| *next < RECURRENCE.end).unwrap_or(NEVER);
+            if looks > SEGMENTS_FEW || until == NEVER {
+                barren.push(Barren { after, until });
+            }
+            after = until;
+        }
+        barren.into()
+    }
+
+    /// The barren stretch that an instant lies in, the occurrences at its ends not included.
+    fn barren_at(&self, instant: i64) -> Option<&Barren> {
+        let next = self.barren.partition_point(|barren| barren.until <= instant);
+        self.barren.get(next).filter(|barren| barren.after < instant)
     }
 
     /// The first occurrence at or after an instant.
+    pub(crate) fn next_from(&self, start: i64) -> Option<i64> {
+        let start = start.max(FIRST);
+        let found = match self.barren_at(start) {
+            Some(barren) => Some(barren.until),
+            None => self.search_from(start).0,
+        };
+        found.filter(|at| *at <= LAST)
+    }
+
+    /// The first occurrence at or after an instant, and how many segments were looked at for it.
     ///
     /// The pattern knows civil times and the zone knows offsets. Within a segment, one with the
     /// other gives the answer; where the next civil match lies past the segment, the search goes on
     /// in the segment that can hold it.
-    pub(crate) fn next_from(&self, start: i64) -> Option<i64> {
-        let mut start = start.max(FIRST);
-        let last = self.last.unwrap_or(LAST);
+    fn search_from(&self, mut start: i64) -> (Option<i64>, u32) {
         let mut segment = self.zone.segment_at(start);
         if start == segment.begin && self.swallows(&segment) {
-            return Some(start).filter(|at| *at <= last);
+            return (Some(start), 0);
         }
         // No civil time from `from` up to, but not including, `civil` matches.
         let mut from = start + segment.offset;
-        let mut civil = self.pattern.next(from)?;
-        for _ in 0..SEGMENTS_MAX {
-            if start > last {
-                return None;
+        let mut matched = self.pattern.next(from);
+        for looks in 0..SEGMENTS_MAX {
+            let Some(civil) = matched else { return (None, looks) };
+            if start > LAST {
+                return (None, looks);
             }
             if civil - segment.offset < segment.end {
                 if self.both || !segment.repeats(civil) {
-                    return Some(civil - segment.offset).filter(|at| *at <= last);
+                    return (Some(civil - segment.offset), looks);
                 }
                 // It happened before. What follows the repeated times is new.
                 from = segment.reached();
-                civil = self.pattern.next(from)?;
+                matched = self.pattern.next(from);
                 start = from - segment.offset;
                 continue;
             }
             let next = self.zone.segment_at(segment.end);
             if self.gap == Gap::After && civil < next.opens() {
-                return Some(next.begin).filter(|at| *at <= last); // it falls into the gap
+                return (Some(next.begin), looks); // it falls into the gap
             }
             // Go where the match can be, but never past a change that sets clocks back behind `from`.
             let unseen = segment.end + self.zone.offset_min() >= from;
@@ -191,15 +242,18 @@ impl Calendar {
             let local = start + segment.offset;
             if !(from..=civil).contains(&local) {
                 from = local;
-                civil = self.pattern.next(from)?;
+                matched = self.pattern.next(from);
             }
         }
-        None
+        (None, SEGMENTS_MAX)
     }
 
     /// The last occurrence at or before an instant: [`next_from`](Self::next_from) in a mirror.
     pub(crate) fn prev_through(&self, end: i64) -> Option<i64> {
-        let mut end = end.min(self.last.unwrap_or(LAST));
+        if let Some(barren) = self.barren_at(end) {
+            return Some(barren.after).filter(|at| *at >= FIRST);
+        }
+        let mut end = end.min(LAST);
         let mut segment = self.zone.segment_at(end);
         // No civil time after `civil`, up to and including `from`, matches.
         let mut from = end + segment.offset;

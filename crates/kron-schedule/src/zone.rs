@@ -161,8 +161,9 @@ impl Zone {
         Offset::from_seconds(offset).expect("offsets come from jiff")
     }
 
-    pub(crate) fn recurs(&self) -> bool {
-        self.0.recurs
+    /// Whether its clocks have changed since 1970, or will.
+    pub(crate) fn changes(&self) -> bool {
+        self.0.begins.len() > 1
     }
 
     pub(crate) fn offset_min(&self) -> i64 {
