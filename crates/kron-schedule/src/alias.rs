@@ -7,7 +7,7 @@ use crate::dialect::Dialect;
 use crate::duration::Duration;
 use crate::error::{ErrorKind, ParseError};
 use crate::every::Every;
-use crate::expr::{Cron, Expr, Span};
+use crate::expr::{Cron, Expr};
 use crate::parse::{self, BLANKS, quoted};
 use crate::suggest;
 
@@ -21,8 +21,8 @@ const ALIASES: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
 ];
 
-/// Reads a text that begins with `@`.
-pub(crate) fn parse(text: &str, dialect: Dialect) -> Result<Expr, ParseError> {
+/// Reads a text that begins with `@`, `at` so many bytes into what was written.
+pub(crate) fn parse(text: &str, at: usize, dialect: Dialect) -> Result<Expr, ParseError> {
     let (name, rest) = text.split_once(BLANKS).unwrap_or((text, ""));
     let argument = rest.trim_start_matches(BLANKS);
     let argument_at = text.len() - argument.len();
@@ -42,16 +42,18 @@ pub(crate) fn parse(text: &str, dialect: Dialect) -> Result<Expr, ParseError> {
         }
         Some(cron) => {
             let fields = parse::cron(cron, dialect)?.fields;
-            #[expect(clippy::cast_possible_truncation, reason = "an alias has at most 9 bytes")]
-            let whole = Span { start: 0, end: name.len() as u16 };
+            let whole = parse::span(&(at..at + name.len()));
             Ok(Expr::Cron(Cron::new(dialect, fields, [whole; 6])))
         }
-        None if name == "@every" => every(argument, dialect).map_err(|error| error.shifted(argument_at)),
+        None if name == "@every" => {
+            let interval = every(argument, dialect).map_err(|error| error.shifted(argument_at))?;
+            Ok(Expr::Every(Every::new(dialect, interval, parse::span(&(at..at + text.len())))))
+        }
         None => Err(unknown(name)),
     }
 }
 
-fn every(argument: &str, dialect: Dialect) -> Result<Expr, ParseError> {
+fn every(argument: &str, dialect: Dialect) -> Result<Duration, ParseError> {
     let whole = 0..argument.len();
     let interval: Duration = argument.parse().map_err(|wrong: crate::DurationError| ParseError {
         kind: ErrorKind::Interval,
@@ -68,7 +70,7 @@ fn every(argument: &str, dialect: Dialect) -> Result<Expr, ParseError> {
         return Err(error(ErrorKind::Interval, whole, "whole seconds", argument)
             .with_help("chosen times are whole seconds, so shorter intervals would pile up"));
     }
-    Ok(Expr::Every(Every::new(dialect, interval)))
+    Ok(interval)
 }
 
 fn unknown(name: &str) -> ParseError {
@@ -76,6 +78,9 @@ fn unknown(name: &str) -> ParseError {
     let expected =
         "@yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly or `@every` with a duration";
     let error = error(ErrorKind::Alias, 0..name.len(), expected, name);
+    if let Some(glued) = name.strip_prefix("@every").filter(|rest| rest.parse::<Duration>().is_ok()) {
+        return error.with_help(format!("did you mean `@every {glued}`?"));
+    }
     if name == "@reboot" {
         return error.with_help("starting up is not a time of the calendar, so it cannot be scheduled");
     }

@@ -52,6 +52,12 @@ impl EveryDays {
         self.phase
     }
 
+    /// The local time of day.
+    #[must_use]
+    pub fn time(&self) -> Time {
+        crate::zone::to_date_time(self.second()).time()
+    }
+
     /// The second of the day.
     pub(crate) fn second(&self) -> i64 {
         self.second.into()

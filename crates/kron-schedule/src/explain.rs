@@ -154,7 +154,10 @@ impl Calendar {
             let value = format!("{}ns", instant.subsec_nanosecond());
             parts.push(Part::new("fraction", value, "a whole second".into(), false));
         }
-        let verdict = if whole && self.pattern.contains(civil) {
+        parts.extend(before_time(instant));
+        let verdict = if second < 0 {
+            Verdict::Unmatched
+        } else if whole && self.pattern.contains(civil) {
             match segment.repeats(civil) && !self.both {
                 true => Verdict::Repeated(to_timestamp(civil - segment.before)),
                 false => Verdict::Occurs,
@@ -175,7 +178,10 @@ impl crate::pattern::Bits {
         let at = to_date_time(civil);
         let values =
             [at.second(), at.minute(), at.hour(), at.day(), at.month(), at.weekday().to_sunday_zero_offset()];
-        let written = cron.to_string();
+        let mut written = cron.to_string();
+        if at.second() != 0 && written.split(' ').count() < Field::ALL.len() {
+            written.insert_str(0, "0 "); // nobody wrote it, but it is why
+        }
         let texts: Vec<&str> = written.split(' ').collect();
         let fields = &Field::ALL[Field::ALL.len() - texts.len()..];
         let day = civil.div_euclid(DAY);
@@ -208,10 +214,22 @@ impl Interval {
             _ => format!("{passed} intervals and {over} since {}", self.anchor),
         };
         let wanted = format!("1 or more whole intervals of {}", self.length);
-        let part = Part::new("interval", since, wanted, matches);
-        let verdict = if matches { Verdict::Occurs } else { Verdict::Unmatched };
-        Explanation { instant, local: None, verdict, parts: alloc::vec![part] }
+        let mut parts = alloc::vec![Part::new("interval", since, wanted, matches)];
+        parts.extend(before_time(instant));
+        let occurs = parts.iter().all(|part| part.matches);
+        let verdict = if occurs { Verdict::Occurs } else { Verdict::Unmatched };
+        Explanation { instant, local: None, verdict, parts }
     }
+}
+
+/// What stands in the way before Kron's time begins.
+fn before_time(instant: Timestamp) -> Option<Part> {
+    let before = instant < Timestamp::UNIX_EPOCH;
+    before.then(|| Part::new("year", to_utc_year(instant), "1970 or later".into(), false))
+}
+
+fn to_utc_year(instant: Timestamp) -> String {
+    jiff::tz::Offset::UTC.to_datetime(instant).year().to_string()
 }
 
 impl fmt::Display for Explanation {
@@ -300,6 +318,14 @@ mod tests {
         assert!(at("21").ends_with("because the day and the weekday do not match"));
         let late = explain("0 0 13 * 5", "UTC", Dst::OJS, "2026-03-20T01:00:00Z");
         assert!(late.ends_with("because the hour does not match"), "{late}");
+    }
+
+    #[test]
+    fn what_nobody_wrote_can_be_the_reason() {
+        let explained = explain("0 0 * * *", "UTC", Dst::OJS, "2026-03-01T00:00:30Z");
+        assert!(explained.ends_with("because the second does not match"), "{explained}");
+        let explained = explain("0 0 * * *", "UTC", Dst::OJS, "1969-12-31T00:00:00Z");
+        assert!(explained.ends_with("because the year does not match"), "{explained}");
     }
 
     #[test]

@@ -11,9 +11,9 @@ use crate::field::{Field, progression};
 
 /// A parsed schedule expression.
 ///
-/// Two expressions are equal when they mean the same under every policy, however they were
-/// spelled; [`Display`](fmt::Display) prints the one canonical spelling, and parsing that gives
-/// an equal expression.
+/// Two expressions are equal when each field names the same values and begins with `*` in both or in
+/// neither, however they were spelled. [`Display`](fmt::Display) prints one canonical spelling of
+/// that, and parsing it gives an equal expression.
 ///
 /// ```
 /// use kron_schedule::{Dialect, Expr};

@@ -36,7 +36,7 @@ impl Schedule {
 
     /// How many occurrences lie after one instant, up to and including another.
     ///
-    /// Calendar schedules are counted one by one, but never past `at_most`.
+    /// Intervals are counted by arithmetic, calendar schedules one by one but never past `at_most`.
     ///
     /// ```
     /// use kron_schedule::{Count, Dialect, Dst, Expr, Zone};
@@ -49,6 +49,12 @@ impl Schedule {
     /// ```
     #[must_use]
     pub fn count_between(&self, after: Timestamp, through: Timestamp, at_most: u64) -> Count {
+        if let Kind::Interval(interval) = self.kind() {
+            return match interval.count_between(after, through) {
+                count if count > u128::from(at_most) => Count::AtLeast(at_most),
+                count => Count::Exactly(u64::try_from(count).unwrap_or(at_most)),
+            };
+        }
         let mut count = 0;
         for at in self.occurrences_after(after) {
             if at > through {
@@ -66,7 +72,8 @@ impl Schedule {
     /// schedule: one entry for each change of clocks.
     ///
     /// There are none where the policy is [`Gap::After`], since nothing is lost then. A pass that
-    /// [`Fold::First`](crate::Fold::First) drops is no occurrence and is not reported.
+    /// [`Fold::First`](crate::Fold::First) drops is no occurrence and is not reported. Finding the next
+    /// entry takes one look for each change of clocks in between: two for a year.
     ///
     /// ```
     /// use jiff::tz::TimeZone;

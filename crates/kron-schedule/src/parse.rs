@@ -30,7 +30,9 @@ pub(crate) fn parse(text: &str, dialect: Dialect) -> Result<Expr, ParseError> {
             help: None,
         });
     }
-    if let Some((at, c)) = text.char_indices().find(|&(_, c)| !matches!(c, '\t' | ' '..='~')) {
+    // Durations may have a micro sign.
+    let stranger = |c: char| !matches!(c, '\t' | ' '..='~' | '\u{b5}' | '\u{3bc}');
+    if let Some((at, c)) = text.char_indices().find(|&(_, c)| stranger(c)) {
         return Err(ParseError {
             kind: ErrorKind::Unexpected,
             field: None,
@@ -53,7 +55,7 @@ pub(crate) fn parse(text: &str, dialect: Dialect) -> Result<Expr, ParseError> {
         });
     }
     if trimmed.starts_with('@') {
-        return alias::parse(trimmed, dialect).map_err(|error| error.shifted(at));
+        return alias::parse(trimmed, at, dialect).map_err(|error| error.shifted(at));
     }
     cron(text, dialect).map(Expr::Cron)
 }
@@ -134,7 +136,7 @@ pub(crate) fn cron(text: &str, dialect: Dialect) -> Result<Cron, ParseError> {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "at most EXPRESSION_BYTES_MAX")]
-fn span(place: &Range<usize>) -> Span {
+pub(crate) fn span(place: &Range<usize>) -> Span {
     Span { start: place.start as u16, end: place.end as u16 }
 }
 
@@ -245,8 +247,11 @@ impl Parser<'_> {
             let step = self.step(&mut cursor, &place)?.unwrap_or(1);
             self.end(&cursor, "`,` or the end of the field")?;
             if !self.dialect.has_quartz_forms() {
-                let from = if self.field == Field::Weekday { from % 7 } else { from };
-                let help = format!("write `{from}-{}/{step}`, from {from} to the end", self.field.max());
+                let max = self.field.max();
+                let help = match from {
+                    7 if self.field == Field::Weekday => "write `0` for Sunday".into(),
+                    _ => format!("write `{from}-{max}/{step}`, from {from} to the end"),
+                };
                 return Err(self
                     .error(ErrorKind::Step, place, "a range before the step", quoted(item))
                     .with_help(help));

@@ -3,6 +3,8 @@
 //! Civil times are seconds counted as if 1970-01-01T00:00 had been UTC. Zones and changes of
 //! clocks are no concern of this file.
 
+use alloc::vec::Vec;
+
 use crate::calendar::{DAY, days_in_month, first_of_month, first_weekday, is_leap, ymd};
 use crate::dialect::Dialect;
 use crate::every_days::EveryDays;
@@ -85,6 +87,34 @@ impl Pattern {
         third.is_none_or(|third| third >= SOME_DAY + 365)
     }
 
+    /// The fewest seconds between two matches of one day, or a day if there is only one.
+    pub(crate) fn least_distance(&self) -> i64 {
+        match self {
+            Pattern::Fields(bits) => bits.least_distance(),
+            Pattern::EveryDays(_) => DAY,
+        }
+    }
+
+    /// The most matches in so many days in a row: those of one day, on as many days as match in any
+    /// stretch of that length within four years.
+    pub(crate) fn most_in_days(&self, days: u64) -> u64 {
+        let in_day = match self {
+            Pattern::Fields(bits) => bits.in_day(),
+            Pattern::EveryDays(_) => 1,
+        };
+        let days = i64::try_from(days).unwrap_or(FOUR_YEARS);
+        let matching: Vec<i64> = (SOME_DAY..SOME_DAY + FOUR_YEARS).filter(|day| self.is_day(*day)).collect();
+        let mut most = 1;
+        let mut first = 0;
+        for (last, day) in matching.iter().enumerate() {
+            while matching[first] <= day - days {
+                first += 1;
+            }
+            most = most.max(last + 1 - first);
+        }
+        in_day.saturating_mul(most as u64)
+    }
+
     pub(crate) fn contains(&self, civil: i64) -> bool {
         self.next(civil) == Some(civil)
     }
@@ -127,6 +157,9 @@ impl Pattern {
 
 /// 2001-01-01, the first day of an ordinary year.
 const SOME_DAY: i64 = first_of_month(2001, 1);
+
+/// Days with every kind of year in them.
+const FOUR_YEARS: i64 = 1_461;
 
 /// The most months that are passed between the one a search begins in and the one that has a match.
 /// Rarest is the fifth of some weekday. In February that takes a leap year that begins right: there is
@@ -188,6 +221,27 @@ impl Bits {
             },
         };
         Cron::new(Dialect::Ojs, fields, Default::default())
+    }
+
+    /// How many matches a matching day has.
+    fn in_day(&self) -> u64 {
+        let count = self.second.count_ones() * self.minute.count_ones() * self.hour.count_ones();
+        count.into()
+    }
+
+    fn least_distance(&self) -> i64 {
+        // From the last value of a field to the first of the next round is a distance too.
+        let least = |set: u64, round: u32| {
+            let rotated = set | set.checked_shl(round).unwrap_or(0);
+            ones(rotated).zip(ones(rotated).skip(1)).map(|(a, b)| b - a).min().unwrap_or(round)
+        };
+        let (second, minute, hour) =
+            (least(self.second, 60), least(self.minute, 60), least(self.hour.into(), 24));
+        let by_second = if self.second.count_ones() > 1 { second } else { u32::MAX };
+        let by_minute = if self.minute.count_ones() > 1 { minute * 60 } else { u32::MAX };
+        let by_hour = if self.hour.count_ones() > 1 { hour * 3_600 } else { u32::MAX };
+        let spread = self.second.ilog2() - self.second.trailing_zeros();
+        i64::from(by_second.min(by_minute).min(by_hour).min(86_400).saturating_sub(spread).max(1))
     }
 
     /// Whether satisfying one of the two day fields suffices.
@@ -396,7 +450,6 @@ mod tests {
     use super::*;
     use crate::Expr;
     use alloc::format;
-    use alloc::vec::Vec;
 
     /// One cycle of the calendar, and a little of the next.
     const DAYS: i64 = 146_097 + 366;

@@ -10,7 +10,7 @@ use crate::duration::Duration;
 use crate::pattern::Pattern;
 use crate::zone::{RECURRENCE, Segment, Zone, floor_second};
 
-/// A compiled expression: a set of instants from 1970-01-01T00:00:00Z to the year 9999.
+/// A compiled expression: a set of instants from 1970-01-01T00:00:00Z to 9999-12-30T22:00:00Z.
 ///
 /// Occurrences are instants. A local time yields none, one or two of them, by the policy for
 /// daylight saving; every answer below is about instants.
@@ -50,7 +50,8 @@ impl Schedule {
         &self.0
     }
 
-    /// The first occurrence after an instant, or `None` if there is none before the year 9999 ends.
+    /// The first occurrence after an instant, or `None` if there is none up to 9999-12-30T22:00:00Z,
+    /// where jiff's time ends.
     #[must_use]
     pub fn next_after(&self, instant: Timestamp) -> Option<Timestamp> {
         match &self.0 {
@@ -83,6 +84,36 @@ impl Schedule {
         match &self.0 {
             Kind::Calendar(calendar) => calendar.last().map(to_timestamp),
             Kind::Interval(_) => None,
+        }
+    }
+
+    /// How many occurrences a stretch of that length can hold at the most.
+    ///
+    /// For a calendar this is a bound and not a count: as many as fit at the smallest distance, or as
+    /// a day has on as many days as match. The repeated hour of a fold is left out of account.
+    ///
+    /// ```
+    /// use kron_schedule::{Dialect, Dst, Duration, Expr, Zone};
+    ///
+    /// let most = |line: &str, hours: i64| {
+    ///     let schedule = Expr::parse(line, Dialect::Kron)?.compile(&Zone::utc(), Dst::KRON)?;
+    ///     Ok::<u64, kron_schedule::ParseError>(schedule.most_within(Duration::from_seconds(hours * 3_600)))
+    /// };
+    /// assert_eq!(most("*/5 * * * *", 2)?, 25);
+    /// assert_eq!(most("0,1 5 * * *", 24)?, 6); // two a day, on at most three days
+    /// assert_eq!(most("@every 90m", 24)?, 17);
+    /// # Ok::<(), kron_schedule::ParseError>(())
+    /// ```
+    #[must_use]
+    pub fn most_within(&self, length: Duration) -> u64 {
+        let fit = |length: i64, distance: i64| (length / distance).unsigned_abs() + 1;
+        match &self.0 {
+            Kind::Calendar(calendar) => {
+                let seconds = length.as_seconds().max(0);
+                let days = (seconds / crate::calendar::DAY).unsigned_abs() + 2;
+                fit(seconds, calendar.pattern.least_distance()).min(calendar.pattern.most_in_days(days))
+            }
+            Kind::Interval(interval) => fit(length.as_nanos().max(0), interval.length.as_nanos()),
         }
     }
 
@@ -314,10 +345,7 @@ pub(crate) struct Interval {
 
 impl Interval {
     fn next_after(&self, instant: Timestamp) -> Option<Timestamp> {
-        // Kron's time begins in 1970, even if the anchor is older.
-        let before_first = -1 - self.anchor.as_nanosecond();
-        let first = before_first.div_euclid(self.length.as_nanos().into()) + 1;
-        self.occurrence((self.passed(instant) + 1).max(first).max(1))
+        self.occurrence((self.passed(instant) + 1).max(self.first()))
     }
 
     fn prev_at_or_before(&self, instant: Timestamp) -> Option<Timestamp> {
@@ -327,6 +355,18 @@ impl Interval {
     /// How many whole intervals lie between the anchor and an instant; negative before the anchor.
     pub(crate) fn passed(&self, instant: Timestamp) -> i128 {
         (instant.as_nanosecond() - self.anchor.as_nanosecond()).div_euclid(self.length.as_nanos().into())
+    }
+
+    /// The number of the first occurrence: Kron's time begins in 1970, even if the anchor is older.
+    fn first(&self) -> i128 {
+        let before = -1 - self.anchor.as_nanosecond();
+        (before.div_euclid(self.length.as_nanos().into()) + 1).max(1)
+    }
+
+    /// How many occurrences lie after one instant, up to and including another.
+    pub(crate) fn count_between(&self, after: Timestamp, through: Timestamp) -> u128 {
+        let from = (self.passed(after) + 1).max(self.first());
+        (self.passed(through) + 1 - from).max(0).unsigned_abs()
     }
 
     /// The k-th occurrence after the anchor.
@@ -346,7 +386,7 @@ pub(crate) fn to_timestamp(second: i64) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Dialect, Dst, Expr};
+    use crate::{Count, Dialect, Dst, Expr};
 
     #[test]
     fn an_interval_begins_in_1970_even_if_its_anchor_is_older() {
@@ -371,6 +411,37 @@ mod tests {
                 None,
                 "{line}"
             );
+        }
+    }
+
+    #[test]
+    fn no_stretch_holds_more_than_the_most() {
+        let start: Timestamp = "2027-12-30T00:00:00Z".parse().unwrap();
+        for line in [
+            "* * * * *",
+            "0,1 5 * * *",
+            "*/7 9-17 * * 1-5",
+            "59 23 * * *",
+            "0,59 0,23 1,15 * *",
+            "30 0 0 * * *",
+            "10,50 */59 * * * *",
+            "0 0 29 2 *",
+            "* * 1,10-20 * *",
+            "@every 7s",
+        ] {
+            let schedule = Expr::parse(line, Dialect::Ojs).unwrap().compile(&Zone::utc(), Dst::OJS).unwrap();
+            for seconds in [1, 59, 3_600, 86_399, 86_400, 900_000, 5_000_000] {
+                let most = schedule.most_within(Duration::from_seconds(seconds));
+                // From just before each of many occurrences, so that both ends count.
+                for at in schedule.occurrences_after(start).step_by(97).take(40) {
+                    let before = at - jiff::SignedDuration::from_nanos(1);
+                    let end = at + jiff::SignedDuration::from_secs(seconds);
+                    let Count::Exactly(count) = schedule.count_between(before, end, 100_000) else {
+                        continue;
+                    };
+                    assert!(count <= most, "{line}: {count} in {seconds} s, at most {most}");
+                }
+            }
         }
     }
 }

@@ -143,7 +143,9 @@ impl Cron {
         }
         let hours: Vec<String> = ones(hour.bits).map(|hour| hour.to_string()).collect();
         let help = match (hour.led(Field::Hour), hours.as_slice()) {
-            (Some((step, 0)), _) => Some(format!("did you mean `*/{step} * * * *`, every {step} minutes?")),
+            (Some((step, 0)), _) if self.is_daily() => {
+                Some(format!("did you mean `*/{step} * * * *`, every {step} minutes?"))
+            }
             (None, [hour]) => Some(format!("for once a day at {hour}:00 write `0 {hour}`")),
             _ => None,
         };
@@ -151,12 +153,17 @@ impl Cron {
             kind: WarningKind::EveryMinute,
             span: self.span(Field::Minute).start..self.span(Field::Hour).end,
             message: format!(
-                "this runs {} times a day: every minute of the {}",
+                "this runs {} times a day: every minute of {}",
                 60 * hours.len(),
-                named("hour", &hours)
+                hours_named(&hours)
             ),
             help,
         })
+    }
+
+    /// Whether it does not restrict days and months.
+    fn is_daily(&self) -> bool {
+        !self.restricts_day() && !self.restricts_weekday() && self.fields.month.shape == Shape::Star
     }
 
     /// The largest day that is named, if some of the months do not have it.
@@ -194,17 +201,20 @@ impl Cron {
 fn sub_second(every: &Every) -> Option<Warning> {
     (every.interval().subsec_nanos() != 0).then(|| Warning {
         kind: WarningKind::SubSecond,
-        span: 0.."@every".len(),
+        span: every.span(),
         message: "schedules are looked at once a second at most: what comes between fires once, together"
             .into(),
         help: None,
     })
 }
 
-/// "hour 2", "hours 0 and 15".
-fn named(noun: &str, values: &[String]) -> String {
-    let plural = if values.len() == 1 { "" } else { "s" };
-    format!("{noun}{plural} {}", joined(values))
+/// "the hour 2", "the hours 0 and 15", "9 hours".
+fn hours_named(hours: &[String]) -> String {
+    match hours {
+        [hour] => format!("the hour {hour}"),
+        [_, _] | [_, _, _] => format!("the hours {}", joined(hours)),
+        many => format!("{} hours", many.len()),
+    }
 }
 
 /// "a", "a and b", "a, b and c".

@@ -107,12 +107,16 @@ impl Zone {
     ///
     /// # Errors
     ///
-    /// For a zone whose clocks change so often that the changes run into each other. No zone of
-    /// the IANA database is like that.
+    /// For a zone that jiff could not find out, and for one whose clocks change so often that the
+    /// changes run into each other. No zone of the IANA database is like that.
     pub fn new(zone: &TimeZone) -> Result<Zone, ZoneError> {
-        let name = match zone.iana_name() {
-            Some(name) => name.to_string(),
-            None => zone.to_offset(Timestamp::UNIX_EPOCH).to_string(),
+        if zone.is_unknown() {
+            return Err(ZoneError { name: "Etc/Unknown".into(), at: None });
+        }
+        let name = match (zone.iana_name(), zone.to_fixed_offset()) {
+            (Some(name), _) => name.to_string(),
+            (None, Ok(offset)) => offset.to_string(),
+            (None, Err(_)) => "a zone without a name".into(),
         };
         let mut begins = alloc::vec![-FOREVER];
         let mut offsets = alloc::vec![zone.to_offset(Timestamp::UNIX_EPOCH).seconds()];
@@ -125,7 +129,7 @@ impl Zone {
                 continue; // only the abbreviation changed
             }
             if at - begins[begins.len() - 1] < SEGMENT_MIN || begins.len() > CHANGES_MAX {
-                return Err(ZoneError { name, at: change.timestamp() });
+                return Err(ZoneError { name, at: Some(change.timestamp()) });
             }
             begins.push(at);
             offsets.push(offset);
@@ -266,20 +270,24 @@ impl PartialEq for Zone {
 
 impl Eq for Zone {}
 
-/// A zone whose changes of clocks are too close together, or too many, to be scheduled in.
+/// A zone that cannot be scheduled in: it is not known, or its clocks change too often.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ZoneError {
     name: String,
-    at: Timestamp,
+    /// The change of clocks that comes too soon.
+    at: Option<Timestamp>,
 }
 
 impl fmt::Display for ZoneError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ZoneError { name, at } = self;
-        write!(
-            f,
-            "the clocks of `{name}` change too often: expected at least 5 days before the change at {at}"
-        )
+        let name = &self.name;
+        match self.at {
+            None => write!(f, "expected a time zone, but found `{name}`, which nobody could find out"),
+            Some(at) => write!(
+                f,
+                "the clocks of `{name}` change too often: expected at least 5 days before the change at {at}"
+            ),
+        }
     }
 }
 
