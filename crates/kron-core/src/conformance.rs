@@ -104,6 +104,13 @@ pub fn cases() -> Vec<Case> {
             &[5],
         ),
         case(
+            "a start that is written again after its end does not run again",
+            alloc::vec![settled(1, Started, &[]), Record::Ended(run(1)), settled(1, Started, &[])],
+            1,
+            &[],
+            &[],
+        ),
+        case(
             "a handled period does not become pending again",
             alloc::vec![
                 settled(5, DeadlinePassed, &[2]),

@@ -23,7 +23,11 @@ use crate::step::{Passed, Record, RunId, Settled, Step, Tally};
 /// latest such period. What came due since is judged by its own deadline, however late it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Watch {
-    /// When watching began: at start-up, at the end of a suspension, after a stall. Not after `now`.
+    /// When watching began. Not after `now`.
+    ///
+    /// An adapter sets it to its `now` at start-up, at the end of a suspension, when the job's
+    /// definition has changed, and after a stall or a jump of the clock forward: nobody has seen what
+    /// came due in between. When the clock is set back behind it, it is lowered for good.
     pub since: Timestamp,
     /// The wall clock, read once for a whole batch. A fraction of a second does not count.
     pub now: Timestamp,
@@ -59,13 +63,13 @@ pub fn evaluate(
     if job.policy().suspend {
         return (Vec::new(), None);
     }
-    let view = View::new(job, ledger, watch);
+    let view = View::new(job, ledger, active, watch);
     let mut steps = Vec::new();
     if view.open().any(|open| view.is_due(&open)) {
         let mut scribe =
             Scribe { view: &view, open: view.open().collect(), watermark: ledger.watermark(), steps };
         scribe.pass_over();
-        scribe.judge(active);
+        scribe.judge();
         steps = scribe.steps;
     }
     (steps, view.wake_at())
@@ -75,6 +79,7 @@ pub fn evaluate(
 struct View<'a> {
     job: &'a Job,
     ledger: &'a Ledger,
+    active: &'a [RunId],
     now: i64,
     since: i64,
     /// The latest nominal time whose window can have opened.
@@ -95,15 +100,18 @@ struct Open {
 }
 
 impl<'a> View<'a> {
-    fn new(job: &'a Job, ledger: &'a Ledger, watch: Watch) -> View<'a> {
+    fn new(job: &'a Job, ledger: &'a Ledger, active: &'a [RunId], watch: Watch) -> View<'a> {
         let now = floor_second(watch.now);
-        let since = floor_second(watch.since).min(now);
-        View { job, ledger, now, since, horizon: now + job.window().opens_before().as_seconds() }
+        let since = match ledger.watermark() {
+            Some(_) => floor_second(watch.since).min(now),
+            None => now, // a job never seen has not been watched
+        };
+        View { job, ledger, active, now, since, horizon: now + job.window().opens_before().as_seconds() }
     }
 
     /// Open periods: those past the watermark, the latest first, and then the pending ones.
     fn open(&self) -> impl Iterator<Item = Open> + '_ {
-        let pending = self.ledger.pending().iter().rev().map(|period| self.look_at(*period));
+        let pending = self.ledger.pending().iter().rev().map(|period| self.look_at_pending(*period));
         self.past_watermark().chain(pending)
     }
 
@@ -133,12 +141,22 @@ impl<'a> View<'a> {
             decision,
             key: floor_second(decision.chosen().unwrap_or(opens)),
             closes: floor_second(closes),
-            exists: self.period_at_or_before(second(period)) == Some(period),
+            exists: true,
         }
     }
 
+    fn look_at_pending(&self, period: PeriodId) -> Open {
+        let exists = self.period_at_or_before(second(period)) == Some(period);
+        Open { exists, ..self.look_at(period) }
+    }
+
+    /// Whether there is something to settle: its time has come, it is gone, or a run of it is there.
     fn is_due(&self, open: &Open) -> bool {
-        open.key <= self.now || !open.exists
+        open.key <= self.now || !open.exists || self.is_active(open)
+    }
+
+    fn is_active(&self, open: &Open) -> bool {
+        self.active.contains(&RunId::Period(open.period))
     }
 
     /// Whether a period, and so every earlier one, came due unwatched, and by its deadline is either
@@ -156,15 +174,21 @@ impl<'a> View<'a> {
 
     /// When to look again, once everything that is due has its outcome.
     fn wake_at(&self) -> Option<Timestamp> {
-        let waiting =
-            self.open().filter(|open| open.exists).map(|open| open.key).filter(|key| *key > self.now).min();
+        let waiting = self
+            .open()
+            .filter(|open| open.exists && !self.is_active(open))
+            .map(|open| open.key)
+            .filter(|key| *key > self.now)
+            .min();
         // Of the windows that have not opened, the first may bring a run at its chosen time; a later
         // one may too, but not before it opens.
         let opened = self.ledger.watermark().map_or(self.horizon, |mark| second(mark).max(self.horizon));
         let first = self.period_after(opened).map(|period| self.look_at(period));
         let next = first.and_then(|first| self.period_after(second(first.period)));
         let opens = |period: PeriodId| floor_second(self.job.window().bounds(period.nominal()).0);
-        [waiting, first.map(|first| first.key), next.map(opens)].into_iter().flatten().min().map(to_timestamp)
+        let looks = [waiting, first.map(|first| first.key), next.map(opens)];
+        // At the end of jiff's time a window that has not opened yet can already be cut short.
+        looks.into_iter().flatten().filter(|look| *look > self.now).min().map(to_timestamp)
     }
 
     fn period_at_or_before(&self, second: i64) -> Option<PeriodId> {
@@ -204,9 +228,10 @@ impl Scribe<'_> {
     /// A job that was never seen has missed nothing: its earlier periods are not told of at all.
     fn pass_over(&mut self) {
         let view = self.view;
-        let current = self.open.iter().filter(|open| open.key <= view.now).map(|open| open.period).max();
+        let due = |open: &&Open| open.exists && open.key <= view.now;
+        let current = self.open.iter().filter(due).map(|open| open.period).max();
         let overtaken = |open: &Open| {
-            open.exists && open.key <= view.now && open.key < view.since && Some(open.period) != current
+            due(&open) && open.key < view.since && Some(open.period) != current && !view.is_active(open)
         };
         let mut tallies = Tallies::default();
         let mut settles = Vec::new();
@@ -233,22 +258,23 @@ impl Scribe<'_> {
         let Some(watermark) = view.ledger.watermark() else { return };
         let seen = self.open.iter().map(|open| open.period).filter(|period| *period > watermark).min();
         let last = seen.and_then(|seen| view.period_at_or_before(second(seen) - 1));
-        let first = view.period_after(second(watermark));
-        let (Some(first), Some(last)) = (first, last.filter(|last| *last > watermark)) else { return };
-        let count = view.job.schedule().count_between(watermark.nominal(), last.nominal(), COUNT_MAX);
-        let closes = floor_second(view.job.window().bounds(last.nominal()).1);
-        let reason = if view.is_past_deadline(closes) { Reason::DeadlinePassed } else { Reason::Superseded };
-        tallies.add(reason, first, last, count);
+        let Some(last) = last.filter(|last| *last > watermark) else { return };
+        // What is surely past its deadline was missed, even where more could not be looked at.
+        let missed = view.last_missed().filter(|missed| *missed > watermark).map(|missed| missed.min(last));
+        if let Some(missed) = missed {
+            view.tally(watermark, missed, Reason::DeadlinePassed, tallies);
+        }
+        view.tally(missed.unwrap_or(watermark), last, Reason::Superseded, tallies);
     }
 
     /// Settles what is due, in the order it came due.
-    fn judge(&mut self, active: &[RunId]) {
+    fn judge(&mut self) {
         let view = self.view;
         let mut due: Vec<Open> = self.open.iter().copied().filter(|open| view.is_due(open)).collect();
         due.sort_by_key(|open| (open.key, open.period));
-        let refusals: Vec<Option<Reason>> = due.iter().map(|open| view.refusal(open, active)).collect();
+        let refusals: Vec<Option<Reason>> = due.iter().map(|open| view.refusal(open)).collect();
         let last_start = refusals.iter().rposition(Option::is_none);
-        let mut running = active.to_vec();
+        let mut running = view.active.to_vec();
         for (at, (open, refusal)) in due.iter().zip(refusals).enumerate() {
             let reason = refusal.unwrap_or_else(|| match view.job.policy().overlap {
                 Overlap::Forbid if !running.is_empty() => Reason::StillRunning,
@@ -286,10 +312,10 @@ impl Scribe<'_> {
 
 impl View<'_> {
     /// Why a due period is not to be started, whatever else is running. The order is the rule.
-    fn refusal(&self, open: &Open, active: &[RunId]) -> Option<Reason> {
+    fn refusal(&self, open: &Open) -> Option<Reason> {
         if !open.exists {
             Some(Reason::Rescheduled)
-        } else if active.contains(&RunId::Period(open.period)) {
+        } else if self.is_active(open) {
             Some(Reason::FoundRunning)
         } else if open.decision.chosen().is_none() {
             Some(Reason::NoCandidate)
@@ -300,9 +326,29 @@ impl View<'_> {
         }
     }
 
+    /// The latest period that is past its deadline wherever in its window it was to run.
+    fn last_missed(&self) -> Option<PeriodId> {
+        let deadline = self.job.policy().deadline?.as_seconds();
+        let any = to_timestamp(self.now);
+        let after_nominal = floor_second(self.job.window().bounds(any).1) - self.now;
+        self.period_at_or_before(self.now - deadline - after_nominal - 1)
+    }
+
+    /// Counts the periods after one, up to and including another.
+    fn tally(&self, after: PeriodId, last: PeriodId, reason: Reason, tallies: &mut Tallies) {
+        let Some(first) = self.period_after(second(after)).filter(|first| *first <= last) else { return };
+        // Of several occurrences between two seconds one period is made.
+        let seconds = (second(last) - second(after)).unsigned_abs();
+        let count = match self.job.schedule().count_between(after.nominal(), last.nominal(), COUNT_MAX) {
+            Count::Exactly(count) => Count::Exactly(count.min(seconds)),
+            Count::AtLeast(count) => Count::AtLeast(count.min(seconds)),
+        };
+        tallies.add(reason, first, last, count);
+    }
+
     /// Why a period ends that a later one has overtaken.
     fn reason_overtaken(&self, open: &Open) -> Reason {
-        self.refusal(open, &[]).unwrap_or(Reason::Superseded)
+        self.refusal(open).unwrap_or(Reason::Superseded)
     }
 }
 

@@ -57,7 +57,13 @@ impl Ledger {
         ledger.pending.retain(|period| Some(*period) <= watermark);
         ledger.pending.sort_unstable();
         ledger.pending.dedup();
-        ledger.active.dedup();
+        let mut known = Vec::new();
+        ledger.active.retain(|run| {
+            !known.contains(run) && {
+                known.push(*run);
+                true
+            }
+        });
         ledger
     }
 
@@ -92,12 +98,13 @@ impl Ledger {
         self.watermark.is_some_and(|watermark| watermark.nominal() > latest_open)
     }
 
-    /// Remembers what happened. Doing so twice changes nothing more.
+    /// Remembers what happened. Doing so again, even much later, changes nothing more.
     pub fn apply(&mut self, record: &Record) {
         match record {
             Record::Settled(Settled { decision, reason, overtakes }) => {
                 let period = decision.period_id();
-                if matches!(reason, Reason::Started | Reason::FoundRunning) {
+                let is_new = !self.is_handled(period);
+                if is_new && matches!(reason, Reason::Started | Reason::FoundRunning) {
                     self.begin(RunId::Period(period));
                 }
                 self.pass(period, overtakes);

@@ -89,6 +89,12 @@ impl Story {
     /// Changes the schedule in the middle of a story.
     pub fn edit(&mut self, line: &str) -> &mut Story {
         self.line = line.to_string();
+        self.edited()
+    }
+
+    /// Whoever changes a definition watches it from then on.
+    fn edited(&mut self) -> &mut Story {
+        self.since = self.now;
         self
     }
 
@@ -111,7 +117,7 @@ impl Story {
     #[track_caller]
     pub fn set_window(&mut self, mode: WindowMode, duration: &str) -> &mut Story {
         self.window = (mode, duration.parse().expect("a duration"));
-        self
+        self.edited()
     }
 
     /// What to do about overlap.
@@ -136,7 +142,7 @@ impl Story {
             "none" => None,
             deadline => Some(deadline.parse().expect("a duration")),
         };
-        self
+        self.edited()
     }
 
     /// What restricts the seconds that may be chosen.
@@ -187,11 +193,20 @@ impl Story {
         self
     }
 
-    /// The wall clock is set, while somebody watches.
+    /// The wall clock is set, while somebody watches. Nobody has seen what it jumps over.
     #[track_caller]
     pub fn clock(&mut self, time: &str) -> &mut Story {
+        let time = self.time(time);
+        self.since = if time > self.now { time } else { self.since.min(time) };
+        self.now = time;
+        self.look();
+        self
+    }
+
+    /// Time passes with somebody watching, who can do nothing (a disk fails) until now.
+    #[track_caller]
+    pub fn held_until(&mut self, time: &str) -> &mut Story {
         self.now = self.time(time);
-        self.since = self.since.min(self.now);
         self.look();
         self
     }

@@ -272,8 +272,12 @@ mod concurrency {
         let mut story = Story::at("2026-03-02T10:00:00Z", "* * * * * *").window(WindowMode::Around, "6s");
         story.until("10:00:30");
         let seen = story.take_seen();
-        let started: Vec<_> = seen.iter().filter(|line| line.ends_with("executed")).collect();
+        let executed = |line: &&String| line.ends_with("executed");
+        let started: Vec<_> = seen.iter().filter(executed).collect();
         assert_eq!(started.len(), 1, "the run never ends, so there is only one: {seen:#?}");
+        let same_second = |line: &&String| line[..8] == started[0][..8];
+        let first = seen.iter().filter(same_second).map(|line| line.split(' ').nth(1)).min();
+        assert_eq!(first, Some(started[0].split(' ').nth(1)), "and it is the earliest of its second");
     }
 
     #[test]
@@ -312,6 +316,37 @@ mod idempotency {
         };
         assert_eq!(settled.reason, Reason::FoundRunning);
         assert_eq!(settled.reason.outcome(), Outcome::Executed);
+    }
+
+    #[test]
+    fn a_run_found_before_its_time_is_not_started_when_it_comes() {
+        // 11:00 was to run at 11:17:15; a run of it is there at 11:05, and ends before then.
+        let now = "2026-03-02T11:05:00Z".parse().unwrap();
+        let active = [RunId::Period(period("2026-03-02T11:00:00Z"))];
+        let job = hourly().window(WindowMode::After, "30m").job();
+        let mut ledger = at_ten();
+        let (steps, _) = evaluate(&job, &ledger, &active, Watch { since: now, now });
+        let [Step::Record(record @ Record::Settled(settled))] = steps.as_slice() else { panic!("{steps:?}") };
+        assert_eq!(settled.reason, Reason::FoundRunning);
+        ledger.apply(record);
+        let now = "2026-03-02T11:17:15Z".parse().unwrap();
+        assert_eq!(evaluate(&job, &ledger, &[], Watch { since: now, now }).0, []);
+    }
+
+    #[test]
+    fn a_run_found_under_way_is_told_as_such_even_if_overtaken() {
+        let now = "2026-03-02T12:10:00Z".parse().unwrap();
+        let active = [RunId::Period(period("2026-03-02T11:00:00Z"))];
+        let (steps, _) =
+            evaluate(&hourly().deadline("2h").job(), &at_ten(), &active, Watch { since: now, now });
+        let reasons: Vec<_> = steps
+            .iter()
+            .filter_map(|step| match step {
+                Step::Record(Record::Settled(settled)) => Some(settled.reason),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(reasons, [Reason::FoundRunning, Reason::StillRunning]);
     }
 
     #[test]
@@ -429,6 +464,48 @@ mod edits {
     }
 
     #[test]
+    fn an_edit_replays_no_backlog() {
+        let mut story =
+            Story::at("2026-03-02T10:30:00Z", "0 0 1 1 *").deadline("none").overlap(Overlap::Allow).known();
+        story.until("11:30").saw([]).edit("*/5 * * * *").until("11:30").saw([
+            "11:30: 10:35 to 11:25, 11 periods, skipped, a later period had come due",
+            "11:30: 11:30 executed",
+        ]);
+    }
+
+    #[test]
+    fn a_pending_period_that_is_gone_does_not_hide_one_that_is_not() {
+        let pending = vec![period("2026-03-02T10:00:00Z"), period("2026-03-02T10:20:00Z")];
+        let ledger = Ledger::restored(Some(period("2026-03-02T10:30:00Z")), pending, vec![]);
+        let mut story = Story::at("2026-03-02T10:40:00Z", "0 * * * *")
+            .window(WindowMode::After, "10m")
+            .deadline("2h")
+            .remembering(ledger);
+        story.until("10:40").saw([
+            "10:40: 10:00 executed",
+            "10:40: 10:20 skipped, the job was edited and no longer has this period",
+        ]);
+    }
+
+    #[test]
+    fn another_salt_or_distribution_moves_only_what_is_open() {
+        use kron_core::{Distribution, Job, SeedStrategy};
+        let story = hourly().window(WindowMode::After, "30m");
+        let job = story.job();
+        let salted = Job::builder("story", job.schedule().clone(), job.zone().clone())
+            .window(WindowMode::After, "30m".parse().unwrap())
+            .distribution(Distribution::SkewLate { shape: 2.0 })
+            .seed(SeedStrategy::Stable, "another")
+            .build()
+            .unwrap();
+        let now = "2026-03-02T11:25:00Z".parse().unwrap();
+        let handled = Ledger::fenced(period("2026-03-02T11:00:00Z"));
+        assert_eq!(evaluate(&salted, &handled, &[], Watch { since: now, now }).0, [], "handled is handled");
+        let nominal = "2026-03-02T12:00:00Z".parse().unwrap();
+        assert_ne!(kron_core::decide(&salted, nominal).chosen(), kron_core::decide(&job, nominal).chosen());
+    }
+
+    #[test]
     fn another_policy_takes_hold_at_the_next_period() {
         let mut story = hourly().remembering(at_ten());
         story.until("12:00");
@@ -444,8 +521,16 @@ mod clock {
     fn a_jump_forward_makes_periods_eligible_subject_to_the_deadline() {
         let mut story = hourly().remembering(at_ten()).deadline("10m");
         story.until("10:45").clock("12:05");
-        // Somebody was watching, so each is judged by its own deadline.
         story.saw(["12:05: 11:00 missed, its deadline had passed", "12:05: 12:00 executed"]);
+    }
+
+    #[test]
+    fn a_jump_forward_replays_no_backlog() {
+        let mut story = hourly().remembering(at_ten()).deadline("none").overlap(Overlap::Allow);
+        story.until("10:45").clock("15:05").saw([
+            "15:05: 11:00 to 14:00, 4 periods, skipped, a later period had come due",
+            "15:05: 15:00 executed",
+        ]);
     }
 
     #[test]
@@ -493,17 +578,21 @@ mod observability {
     }
 
     #[test]
-    fn every_outcome_but_executed_has_a_reason_in_words() {
-        for reason in [
-            Reason::DeadlinePassed,
-            Reason::FoundRunning,
-            Reason::NoCandidate,
-            Reason::Rescheduled,
-            Reason::StillRunning,
-            Reason::Superseded,
-        ] {
-            assert!(!reason.to_string().is_empty());
-        }
+    fn every_outcome_has_a_reason_in_words() {
+        let told = |reason: Reason| format!("{} because {reason}", reason.outcome());
+        assert_eq!(told(Reason::Started), "executed because its time had come");
+        assert_eq!(told(Reason::FoundRunning), "executed because a run of it was found under way");
+        assert_eq!(told(Reason::DeadlinePassed), "missed because its deadline had passed");
+        assert_eq!(
+            told(Reason::Rescheduled),
+            "skipped because the job was edited and no longer has this period"
+        );
+        assert_eq!(told(Reason::StillRunning), "skipped because another run was still active");
+        assert_eq!(told(Reason::Superseded), "skipped because a later period had come due");
+        assert_eq!(
+            told(Reason::NoCandidate),
+            "unschedulable because no time tried in its window satisfies the constraints"
+        );
     }
 }
 
@@ -539,6 +628,24 @@ mod invariants {
     }
 
     #[test]
+    fn a_job_never_seen_has_missed_nothing_though_somebody_has_long_been_watching() {
+        let mut story = Story::at("2026-03-02T10:30:00Z", "* * * * *").deadline("2h").overlap(Overlap::Allow);
+        story.held_until("12:30").saw(["12:30: 12:30 executed"]);
+    }
+
+    #[test]
+    fn history_too_long_to_look_at_is_told_by_its_deadline() {
+        let mut story = Story::at("2026-03-02T10:30:00Z", "* * * * *").remembering(at_ten()).deadline("240h");
+        story.off_until("2026-04-02T10:30:00Z").saw([
+            "2026-04-02T10:30:00Z: 2026-03-23T10:30:00Z to 2026-04-02T10:29:00Z, at least 10999 periods, skipped, \
+             a later period had come due",
+            "2026-04-02T10:30:00Z: 10:01 to 2026-03-23T10:29:00Z, at least 1000 periods, missed, \
+             its deadline had passed",
+            "2026-04-02T10:30:00Z: 2026-04-02T10:30:00Z executed",
+        ]);
+    }
+
+    #[test]
     fn a_suspension_advances_nothing() {
         let mut story = hourly().remembering(at_ten());
         story.suspend().until("12:30").saw([]);
@@ -550,7 +657,7 @@ mod invariants {
         // Started at 10:30 and never stopped watching, but held up (a failing disk) until 12:20.
         for deadline in ["2h", "none"] {
             let mut story = hourly().remembering(at_ten()).deadline(deadline).overlap(Overlap::Allow);
-            story.clock("12:20").saw(["12:20: 11:00 executed", "12:20: 12:00 executed"]);
+            story.held_until("12:20").saw(["12:20: 11:00 executed", "12:20: 12:00 executed"]);
         }
     }
 }
@@ -671,6 +778,15 @@ mod intervals {
             "10:00: 10:00 executed",
             "10:00:01: 10:00:01 executed",
             "10:00:02: 10:00:02 executed",
+        ]);
+    }
+
+    #[test]
+    fn what_is_passed_over_is_counted_in_periods() {
+        let mut story = Story::at("2026-03-02T10:00:00Z", "@every 100ms").known();
+        story.off_until("10:00:20").saw([
+            "10:00:20: 10:00:01 to 10:00:19, 19 periods, missed, its deadline had passed",
+            "10:00:20: 10:00:20 executed",
         ]);
     }
 
