@@ -1,0 +1,153 @@
+//! `krontab remove`: a job, or a file, is no longer installed.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use krontab::Zones;
+use serde::Serialize;
+
+use crate::cli::answer::Answer;
+use crate::cli::args::FormatArg;
+use crate::cli::config::{self, Installed};
+use crate::cli::exit::Failure;
+use crate::cli::install;
+
+/// Remove an installed job, or an installed file with all its jobs
+///
+/// A job's line is taken out of its file; with the last job, the file goes too. What krond remembers
+/// of the job is kept, so that a job that comes back does not run a period twice.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Remove {
+    /// The name of a job, `FILE:JOB`, or a file of the directory
+    #[arg(value_name = "JOB|FILE")]
+    target: String,
+    /// The directory [default: /etc/krond.d for root, otherwise ~/.config/krond]
+    #[arg(long, value_name = "DIR")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    format: FormatArg,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  krontab remove backup
+  krontab remove jobs.kron:backup
+  krontab remove jobs.kron --config /etc/krond.d
+
+Exit codes: 0 removed, 1 not found, 2 anything else.";
+
+impl Remove {
+    pub(crate) fn run(&self, zones: &Zones) -> Result<Answer, Failure> {
+        let directory = config::directory(self.config.as_deref())?;
+        let (krontabs, _) = config::krontabs(&directory, zones)?;
+        let mut jobs = jobs_meant(&krontabs, &self.target);
+        let removal = match (jobs.len(), file_meant(&directory, &self.target)?) {
+            (0, None) => return Err(Failure::NotFound(not_found(&self.target, &krontabs))),
+            (0, Some(file)) => remove_file(&file, &krontabs)?,
+            (1, None) => remove_job(jobs.remove(0))?,
+            // A file and a job of the same name: no question, if the one is all there is in the other.
+            (1, Some(file)) if jobs[0].0.path == file && jobs[0].0.parsed.entries.len() == 1 => {
+                remove_job(jobs.remove(0))?
+            }
+            (_, file) => {
+                let jobs = jobs.iter().map(|(krontab, line)| spelled(krontab, *line));
+                let all: Vec<String> = jobs
+                    .chain(file.map(|file| file.display().to_string()))
+                    .map(|name| format!("`{name}`"))
+                    .collect();
+                return Err(Failure::Usage(format!(
+                    "`{}` is more than one: write {}",
+                    self.target,
+                    all.join(" or ")
+                )));
+            }
+        };
+        Ok(Answer::of(&removal, self.format.format))
+    }
+}
+
+/// The jobs that a name can mean: a krontab, and a line of it.
+fn jobs_meant<'k>(krontabs: &'k [Installed], target: &str) -> Vec<(&'k Installed, usize)> {
+    let mut found = Vec::new();
+    for krontab in krontabs {
+        for entry in &krontab.parsed.entries {
+            let spellings = [entry.name.clone(), entry.identity().to_owned(), spelled(krontab, entry.line)];
+            if spellings.iter().any(|spelling| spelling == target) {
+                found.push((krontab, entry.line));
+            }
+        }
+    }
+    found
+}
+
+/// `FILE:JOB`
+fn spelled(krontab: &Installed, line: usize) -> String {
+    let file = krontab.path.file_name().unwrap_or_default().to_string_lossy();
+    let entry = krontab.parsed.entries.iter().find(|entry| entry.line == line);
+    format!("{file}:{}", entry.map_or("", |entry| &entry.name))
+}
+
+/// The file of the directory that a name means.
+fn file_meant(directory: &Path, target: &str) -> Result<Option<PathBuf>, Failure> {
+    let meant = |file: &PathBuf| file.as_path() == directory.join(target);
+    Ok(config::files(directory)?.into_iter().find(meant))
+}
+
+fn remove_file(file: &Path, krontabs: &[Installed]) -> Result<Removal, Failure> {
+    let krontab = krontabs.iter().find(|krontab| krontab.path == file);
+    let entries = krontab.into_iter().flat_map(|krontab| &krontab.parsed.entries);
+    let jobs = entries.map(|entry| entry.identity().to_owned()).collect();
+    install::remove(file)?;
+    Ok(Removal { file: file.to_string_lossy().into_owned(), file_removed: true, removed: jobs })
+}
+
+fn remove_job((krontab, line): (&Installed, usize)) -> Result<Removal, Failure> {
+    let Installed { path, text, parsed } = krontab;
+    let entry = parsed.entries.iter().find(|entry| entry.line == line);
+    let identity = entry.map(|entry| entry.identity().to_owned()).unwrap_or_default();
+    // A line with an error is somebody's job too, so only a file of this one entry goes.
+    let is_last = parsed.entries.len() == 1 && !parsed.has_errors();
+    if is_last {
+        install::remove(path)?;
+    } else {
+        let rest = text.split_inclusive('\n').zip(1..).filter(|(_, number)| *number != line);
+        install::rewrite(path, &rest.map(|(text, _)| text).collect::<String>())?;
+    }
+    Ok(Removal { file: path.to_string_lossy().into_owned(), file_removed: is_last, removed: vec![identity] })
+}
+
+fn not_found(target: &str, krontabs: &[Installed]) -> String {
+    let broken = krontabs.iter().find(|krontab| krontab.parsed.has_errors());
+    match broken {
+        Some(krontab) => {
+            let file = krontab.path.display();
+            format!(
+                "job not found: {target}\nnote: {file} has lines with errors, which are not looked at; see `krontab lint --file {file}`"
+            )
+        }
+        None => format!("job not found: {target}"),
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Removal {
+    file: String,
+    file_removed: bool,
+    /// The identities of the jobs that are gone. Their state is kept.
+    removed: Vec<String>,
+}
+
+impl fmt::Display for Removal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for identity in &self.removed {
+            writeln!(f, "removed: {identity}")?;
+        }
+        if self.file_removed {
+            writeln!(f, "removed: {}", self.file)?;
+        }
+        writeln!(f, "{} state is kept", if self.removed.len() == 1 { "its" } else { "their" })
+    }
+}

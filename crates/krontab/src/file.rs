@@ -1,0 +1,160 @@
+//! A file becomes lines, each with its position.
+
+use std::io::{self, Read};
+
+use crate::code::Code;
+use crate::problem::{Mistake, Problem, Problems, is_directional};
+use crate::source::Source;
+use crate::token::BLANKS;
+
+/// The longest file: enough for 10,000 entries of a hundred characters.
+pub const FILE_BYTES_MAX: usize = 1024 * 1024;
+
+/// The longest line.
+pub const LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// The most jobs of one file. A host that has more keeps them in several.
+pub const JOBS_MAX: usize = 10_000;
+
+/// Reads a whole file as text.
+///
+/// # Errors
+///
+/// If reading fails. Within, a problem if it is too long or not UTF-8: there is then no text to parse.
+pub fn read(mut file: impl Read, source: &Source) -> io::Result<Result<String, Problem>> {
+    let mut bytes = Vec::new();
+    // One more byte than fits tells that there is more.
+    file.by_ref().take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(decode(bytes, source))
+}
+
+/// Takes bytes for text.
+///
+/// # Errors
+///
+/// If there are too many of them, or they are not UTF-8, with the place of the first that is not.
+pub fn decode(bytes: Vec<u8>, source: &Source) -> Result<String, Problem> {
+    if bytes.len() > FILE_BYTES_MAX {
+        return Err(too_long(source));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let bytes = error.as_bytes();
+        let before = &bytes[..at];
+        let number = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+        let end =
+            bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |newline| at + newline);
+        let line = String::from_utf8_lossy(&bytes[start..end]);
+        // What comes before is valid, so the replacement character stands where the byte stood.
+        let place = at - start;
+        let message = format!("expected UTF-8, but found the byte 0x{:02X}", bytes[at]);
+        Problem::new(source, number, &line, Mistake::new(Code::Encoding, place..place + 1, message))
+    })
+}
+
+fn too_long(source: &Source) -> Problem {
+    let message = format!("expected at most {FILE_BYTES_MAX} bytes (1 MiB), but the file is longer");
+    Problem::of_file(source, Code::FileTooLong, message)
+}
+
+/// What some editors of Windows put before a text.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// A line of a file.
+pub(crate) struct Line<'t> {
+    /// Counted from 1.
+    pub(crate) number: usize,
+    pub(crate) content: Content<'t>,
+}
+
+pub(crate) enum Content<'t> {
+    Blank,
+    /// From its `#` on.
+    Comment(&'t str),
+    Entry(&'t str),
+    /// An entry that cannot be read at all; the problem has been told.
+    Unreadable(&'t str),
+}
+
+/// Divides a text into lines, and tells the problems of the file itself. There are no lines in a file
+/// that is too long.
+pub(crate) fn lines<'t>(text: &'t str, problems: &mut Problems<'_>) -> Option<Vec<Line<'t>>> {
+    if text.len() > FILE_BYTES_MAX {
+        problems.add(too_long(problems.source()));
+        return None;
+    }
+    let first_line = |text: &'t str| text.split('\n').next().unwrap_or_default();
+    let text = match text.trim_start_matches(BYTE_ORDER_MARK) {
+        rest if rest.len() < text.len() => {
+            problems.push(
+                1,
+                first_line(text),
+                Mistake::new(Code::ByteOrderMark, 0..3, "the file begins with a byte order mark")
+                    .with_help("save it as UTF-8 without one"),
+            );
+            rest
+        }
+        _ => text,
+    };
+    line_endings(text, problems);
+    if text.is_empty() {
+        return Some(Vec::new());
+    }
+    // A text ends with a line feed: what follows the last one is no line.
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let lines = text.split('\n').zip(1..).map(|(line, number)| {
+        let line = line.trim_end_matches('\r');
+        Line { number, content: content(number, line, problems) }
+    });
+    Some(lines.collect())
+}
+
+/// Tells once that lines end with CR LF, with the first of them.
+fn line_endings(text: &str, problems: &mut Problems<'_>) {
+    let mut endings = text.split('\n').zip(1..).filter(|(line, _)| line.ends_with('\r'));
+    if let Some((line, number)) = endings.next() {
+        let count = 1 + endings.count();
+        let lines = if count == 1 { "1 line".into() } else { format!("{count} lines") };
+        let end = line.len();
+        let message = format!("expected lines to end with LF, but found CR LF at the end of {lines}");
+        problems.push(
+            number,
+            line,
+            Mistake::new(Code::LineEnding, end - 1..end, message)
+                .with_help("it was saved on Windows: `krontab fmt` writes LF"),
+        );
+    }
+}
+
+fn content<'t>(number: usize, line: &'t str, problems: &mut Problems<'_>) -> Content<'t> {
+    let trimmed = line.trim_matches(BLANKS);
+    if trimmed.is_empty() {
+        return Content::Blank;
+    }
+    if trimmed.starts_with('#') {
+        return Content::Comment(trimmed.trim_end_matches([' ', '\t', '\r']));
+    }
+    if line.len() > LINE_BYTES_MAX {
+        let message =
+            format!("expected at most {LINE_BYTES_MAX} bytes (64 KiB) in a line, but found {}", line.len());
+        problems.push(number, line, Mistake::new(Code::LineTooLong, 0..0, message));
+        return Content::Unreadable(line);
+    }
+    let odd = |is_odd: fn(char) -> bool| line.char_indices().find(|(_, c)| is_odd(*c));
+    if let Some((at, c)) = odd(|c| c.is_control() && c != '\t') {
+        let message = format!("expected text, but found the control character U+{:04X}", u32::from(c));
+        problems.push(number, line, Mistake::new(Code::ControlCharacter, at..at + c.len_utf8(), message));
+        return Content::Unreadable(line);
+    }
+    if let Some((at, c)) = odd(is_directional) {
+        let message = format!("U+{:04X} changes the order in which the line is shown", u32::from(c));
+        problems.push(
+            number,
+            line,
+            Mistake::new(Code::TextDirection, at..at + c.len_utf8(), message)
+                .with_help("what runs may differ from what is read"),
+        );
+    }
+    Content::Entry(line)
+}

@@ -1,0 +1,173 @@
+//! The krontab language: a file of scheduled commands, read with every mistake pointed at.
+//!
+//! A krontab has one entry a line: a schedule, then modifiers, then fields.
+//!
+//! ```text
+//! # m  h  dom mon dow
+//! 30   2  *   *   *    @tz(Europe/Paris) @win(after,1h)  name=backup  command="/usr/bin/backup --all"
+//! @every 15m           @policy(deadline=1m)              name=poll    command=/usr/local/bin/poll
+//! "daily around 14:00"                                   name=report  command=/usr/local/bin/report
+//! ```
+//!
+//! This crate turns such a text into [`Entry`]s, each with a [`kron_core::Job`] to decide about and a
+//! [`Command`] to run. It does not run anything, and reads neither a clock nor the environment; the
+//! time zone database ([`Zones`]) and the files whose trust it checks ([`security`]) are the only
+//! things it looks at outside its arguments.
+//!
+//! # A first example
+//!
+//! ```
+//! use krontab::{Krontab, Source, Zones};
+//!
+//! let text = "\
+//! 30 2 * * * @tz(Europe/Paris) @win(after,1h) name=backup command=\"/usr/bin/backup --all\"
+//! @dayly name=report command=/usr/local/bin/report
+//! ";
+//! let source = Source::new("/etc/krond.d/nightly")?;
+//! let parsed = Krontab::parse(text, &source, &Zones::bundled());
+//!
+//! // The good line is there ...
+//! let backup = &parsed.entries[0];
+//! assert_eq!(backup.identity(), "/etc/krond.d/nightly:backup");
+//! assert_eq!(backup.command.program.argv(), ["/usr/bin/backup", "--all"]);
+//! let decision = kron_core::decide(&backup.job, "2026-03-01T01:30:00Z".parse().unwrap());
+//! assert_eq!(decision.chosen().unwrap().to_string(), "2026-03-01T02:24:10Z");
+//!
+//! // ... and the bad one is told, with its place and what was probably meant.
+//! assert!(parsed.has_errors());
+//! assert_eq!(parsed.problems[0].line(), 2);
+//! assert_eq!(parsed.problems[0].help(), Some("did you mean `@daily`?"));
+//! # Ok::<(), krontab::SourceError>(())
+//! ```
+//!
+//! # Bounds
+//!
+//! A file has at most [`FILE_BYTES_MAX`] bytes and [`JOBS_MAX`] jobs, a line at most [`LINE_BYTES_MAX`]
+//! bytes. At most [`PROBLEMS_MAX`] errors and as many warnings are reported; the rest is counted.
+//!
+//! # Reading order
+//!
+//! `file` makes lines, `token` makes tokens of a line, and `parts` finds out which token is what.
+//! `schedule`, `modifier` and `field` (with `command`) read them; `entry` joins them into a job.
+//! `problem` and `code` are how mistakes are told, `canonical` is what `fmt` writes. `zones` and
+//! `security` look at the world.
+
+pub mod batch;
+mod canonical;
+mod code;
+mod command;
+mod entry;
+mod field;
+mod file;
+mod modifier;
+mod parts;
+mod problem;
+mod schedule;
+pub mod security;
+mod source;
+mod token;
+mod zones;
+
+use std::collections::HashMap;
+
+pub use code::{Code, Severity};
+pub use command::{Command, Output, Program, Variable};
+pub use entry::Entry;
+pub use file::{FILE_BYTES_MAX, JOBS_MAX, LINE_BYTES_MAX, decode, read};
+pub use problem::{PROBLEMS_MAX, Problem};
+pub use schedule::{ScheduleKind, Written};
+pub use source::{Source, SourceError};
+pub use zones::{Database, ZoneNameError, Zones};
+
+use crate::file::Content;
+use crate::problem::{Mistake, Problems};
+
+/// The krontab language.
+#[derive(Clone, Copy, Debug)]
+pub struct Krontab;
+
+/// What a file says, and everything that is wrong with it.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Parsed {
+    /// The entries without errors, in the order of the file.
+    pub entries: Vec<Entry>,
+    /// All errors and warnings, in the order of the file.
+    pub problems: Vec<Problem>,
+}
+
+impl Krontab {
+    /// Reads a whole file, and reports all of its problems at once.
+    pub fn parse(text: &str, source: &Source, zones: &Zones) -> Parsed {
+        let mut problems = Problems::new(source);
+        let mut entries = Vec::new();
+        let mut names: HashMap<String, usize> = HashMap::new();
+        let mut jobs = 0;
+        for line in file::lines(text, &mut problems).unwrap_or_default() {
+            let Content::Entry(text) = line.content else {
+                continue;
+            };
+            jobs += 1;
+            if jobs > JOBS_MAX {
+                let message = format!("expected at most {JOBS_MAX} jobs in a file, but here is another");
+                let mistake = Mistake::new(Code::TooMany, 0..0, message);
+                problems.push(line.number, text, mistake.with_help("put some of them into another file"));
+                break;
+            }
+            let mut reading = entry::read(line.number, text, source, zones);
+            if let Some(name) = reading.name {
+                if let Some(first) = names.get(&name.value) {
+                    let message = format!("the name `{}` is taken by line {first}", name.value);
+                    reading.mistakes.push(Mistake::new(Code::DuplicateName, name.span, message));
+                    reading.entry = None;
+                } else {
+                    names.insert(name.value, line.number);
+                }
+            }
+            for mistake in reading.mistakes {
+                problems.push(line.number, text, mistake);
+            }
+            entries.extend(reading.entry);
+        }
+        Parsed { entries, problems: problems.finish() }
+    }
+
+    /// The file with every entry in one canonical spelling; comments, blank lines and order stay.
+    ///
+    /// Lines with errors stay as they are. What is written twice is written the same.
+    ///
+    /// ```
+    /// use krontab::{Krontab, Source, Zones};
+    ///
+    /// let text = "# nightly\n00 02 * * mon-fri  @tz(UTC)  command=\"/bin/true\" name=x\n";
+    /// let source = Source::new("/etc/krond.d/x")?;
+    /// assert_eq!(
+    ///     Krontab::canonical(text, &source, &Zones::bundled()),
+    ///     "# nightly\n0 2 * * 1-5 @tz(UTC) name=x command=/bin/true\n",
+    /// );
+    /// # Ok::<(), krontab::SourceError>(())
+    /// ```
+    #[must_use]
+    pub fn canonical(text: &str, source: &Source, zones: &Zones) -> String {
+        canonical::file(text, source, zones)
+    }
+}
+
+impl Parsed {
+    /// Whether anything is wrong with it, warnings aside.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.problems.iter().any(Problem::is_error)
+    }
+
+    /// The entry of that name.
+    #[must_use]
+    pub fn entry(&self, name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.name == name)
+    }
+
+    /// What is legal about an entry and perhaps a surprise.
+    pub fn warnings<'p>(&'p self, entry: &'p Entry) -> impl Iterator<Item = &'p Problem> {
+        self.problems.iter().filter(|problem| problem.line() == entry.line && !problem.is_error())
+    }
+}

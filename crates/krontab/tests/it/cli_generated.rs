@@ -1,0 +1,71 @@
+//! Files that are generated from the definitions of the flags, and committed.
+//!
+//! `KRON_BLESS=1 cargo test -p krontab generated` writes them anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn krontab(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_krontab")).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Compares a committed file with what it would be now.
+fn fresh(path: &Path, text: &str) {
+    if std::env::var_os("KRON_BLESS").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let committed = fs::read_to_string(path).unwrap_or_default();
+    assert!(committed == text, "{} is stale: KRON_BLESS=1 cargo test -p krontab generated", path.display());
+}
+
+fn here(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+#[test]
+fn generated_completions_are_fresh() {
+    for (shell, file) in [("bash", "krontab.bash"), ("fish", "krontab.fish"), ("zsh", "_krontab")] {
+        fresh(&here("completions").join(file), &krontab(&["completions", shell]));
+    }
+}
+
+#[test]
+fn generated_manual_pages_are_fresh() {
+    let directory = tempfile::tempdir().unwrap();
+    krontab(&["man", directory.path().to_str().unwrap()]);
+    let names = |path: &Path| -> Vec<String> {
+        let Ok(files) = fs::read_dir(path) else { return Vec::new() };
+        let mut names: Vec<String> =
+            files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let pages = names(directory.path());
+    assert!(pages.contains(&"krontab.1".to_owned()) && pages.contains(&"krontab-lint.1".to_owned()));
+    for page in &pages {
+        fresh(&here("man").join(page), &fs::read_to_string(directory.path().join(page)).unwrap());
+    }
+    assert_eq!(names(&here("man")), pages, "a page without a command");
+    assert_eq!(krontab(&["man"]), fs::read_to_string(here("man/krontab.1")).unwrap());
+}
+
+#[test]
+fn generated_reference_is_fresh() {
+    fresh(&here("../../docs/reference/krontab-cli.md"), &krontab(&["reference"]));
+}
+
+#[test]
+fn every_command_has_examples_and_exit_codes_in_its_help() {
+    let help = krontab(&["--help"]);
+    let commands = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let commands = commands.lines().map(|line| line.split_whitespace().next().unwrap());
+    for command in commands.filter(|command| *command != "help") {
+        let help = krontab(&["help", command]);
+        assert!(help.contains("\nExamples:\n  krontab "), "{command}:\n{help}");
+        assert!(help.contains("\nExit codes: 0 "), "{command}:\n{help}");
+    }
+}

@@ -1,0 +1,197 @@
+//! What the program does to files, and what of the world around it has a say in its answers.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use crate::cli::{Shell, output};
+
+fn mode(path: &std::path::Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+#[test]
+fn neither_locale_nor_time_zone_nor_user_changes_an_answer() {
+    let shell = Shell::new();
+    let questions: &[&[&str]] = &[
+        &["next", "backup", "--file", "jobs.kron", "--as", "/etc/krond.d/jobs", "--count", "3"],
+        &["why", "backup", "--file", "jobs.kron"],
+        &["describe", "30 2 * * *", "--tz", "Europe/Paris", "--format", "json"],
+        &["lint", "--file", "bad.kron"],
+        &["list", "--config", "."],
+    ];
+    for question in questions {
+        let at: &[&str] = if question[0] == "lint" { &[] } else { &["--at", "2026-03-07T00:00:00Z"] };
+        let mut plain = shell.krontab();
+        plain.args(*question).args(at);
+        let mut elsewhere = shell.krontab();
+        elsewhere.args(*question).args(at);
+        elsewhere.envs([
+            ("LC_ALL", "de_DE.UTF-8"),
+            ("LANG", "ja_JP.UTF-8"),
+            ("TZ", "Asia/Tokyo"),
+            ("TZDIR", "/nowhere"),
+            ("USER", "nobody"),
+            ("COLUMNS", "20"),
+            ("CLICOLOR_FORCE", "0"),
+        ]);
+        let (plain, elsewhere) = (output(plain, None), output(elsewhere, None));
+        assert_eq!(plain, elsewhere, "{question:?}");
+        assert!(!plain.stdout.is_empty(), "{question:?}");
+    }
+}
+
+#[test]
+fn without_a_terminal_there_is_no_colour() {
+    let shell = Shell::new();
+    for arguments in [&["lint", "--file", "bad.kron"][..], &["nope"], &["--help"], &["next"]] {
+        let mut command = shell.krontab();
+        command.args(arguments).env("TERM", "xterm-256color");
+        let output = output(command, None);
+        assert!(!output.stdout.contains(&0x1b) && !output.stderr.contains(&0x1b), "{arguments:?}");
+    }
+}
+
+#[test]
+fn who_closes_the_pipe_has_seen_enough() {
+    let shell = Shell::new();
+    let mut command = shell.krontab();
+    command.args(["next", "poll", "--file", "jobs.kron", "--count", "10080", "--at", "2026-03-07T00:00:00Z"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = [0; 5];
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut first).unwrap();
+    drop(stdout);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[test]
+fn the_version_tells_which_time_zones_are_used() {
+    let shell = Shell::new();
+    let mut command = shell.krontab();
+    command.arg("--version");
+    let output = output(command, None);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], format!("krontab {}", env!("CARGO_PKG_VERSION")));
+    assert!(lines[1].starts_with("time zones: ") && lines[1].ends_with(')'), "{text}");
+}
+
+/// The files of a directory, hidden ones too.
+fn names(path: &std::path::Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn an_invalid_file_leaves_what_is_installed_alone() {
+    let shell = Shell::new();
+    let run = |arguments: &[&str]| {
+        let mut command = shell.krontab();
+        command.args(arguments).args(["--config", "etc"]);
+        output(command, None).status.code().unwrap()
+    };
+    let installed = shell.path().join("etc/jobs");
+    assert_eq!(run(&["add", "--file", "plain.kron", "--name", "jobs"]), 0);
+    let before = fs::read(&installed).unwrap();
+    for file in ["bad.kron", "latin1.kron"] {
+        assert_eq!(run(&["add", "--file", file, "--name", "jobs", "--force"]), 1, "{file}");
+    }
+    assert_eq!(
+        run(&["add", "--file", "jobs.kron", "--name", "jobs"]),
+        2,
+        "it is there, and nobody said --force"
+    );
+    assert_eq!(fs::read(&installed).unwrap(), before);
+    assert_eq!(names(&shell.path().join("etc")), ["jobs"], "nothing is left behind");
+    assert_eq!(run(&["add", "--file", "jobs.kron", "--name", "jobs", "--force"]), 0);
+    assert_ne!(fs::read(&installed).unwrap(), before);
+    assert_eq!(names(&shell.path().join("etc")), ["jobs"]);
+}
+
+#[test]
+fn only_the_owner_reads_a_file_with_environment_variables() {
+    let shell = Shell::new();
+    let draft = shell.path().join("secret");
+    fs::write(&draft, "0 1 * * * name=a command=/bin/true env=TOKEN=hunter2\n").unwrap();
+    for (file, expected) in [("secret", 0o600), ("plain.kron", 0o644)] {
+        let mut command = shell.krontab();
+        command.args(["add", "--file", file, "--config", "etc"]);
+        let output = output(command, None);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(mode(&shell.path().join("etc").join(file)), expected, "{file}");
+        assert!(!String::from_utf8(output.stdout).unwrap().contains("hunter2"));
+    }
+}
+
+#[test]
+fn a_directory_that_everybody_can_write_is_refused() {
+    let shell = Shell::new();
+    let open = shell.path().join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    let mut command = shell.krontab();
+    command.args(["add", "--file", "plain.kron", "--config", "open"]);
+    let output = output(command, None);
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("everybody can write the directory"), "{stderr}");
+    assert!(names(&open).is_empty(), "nothing is left behind");
+}
+
+#[test]
+fn a_file_that_is_rewritten_keeps_its_permissions() {
+    let shell = Shell::new();
+    for arguments in [&["fmt", "--write", "jobs.kron"][..], &["remove", "first", "--config", "."]] {
+        let (file, permissions) =
+            if arguments[0] == "fmt" { ("jobs.kron", 0o640) } else { ("plain.kron", 0o600) };
+        let path = shell.path().join(file);
+        fs::set_permissions(&path, fs::Permissions::from_mode(permissions)).unwrap();
+        let before = fs::read(&path).unwrap();
+        let mut command = shell.krontab();
+        command.args(arguments);
+        let output = output(command, None);
+        assert!(output.status.success(), "{output:?}");
+        assert_ne!(fs::read(&path).unwrap(), before);
+        assert_eq!(mode(&path), permissions);
+    }
+}
+
+#[test]
+fn the_directory_of_a_user_is_below_their_configuration() {
+    // Root's is the system's, which a test must not touch.
+    if fs::metadata("/proc/self").is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0) {
+        return;
+    }
+    let shell = Shell::new();
+    for (variable, directory) in [("XDG_CONFIG_HOME", "xdg/krond"), ("HOME", "home/.config/krond")] {
+        let root = shell.path().join(directory.split('/').next().unwrap());
+        fs::create_dir(&root).unwrap();
+        let mut command = shell.krontab();
+        command.env(variable, &root).args(["add", "--file", "plain.kron"]);
+        let output = output(command, None);
+        assert!(output.status.success(), "{output:?}");
+        assert!(shell.path().join(directory).join("plain.kron").is_file());
+    }
+}
+
+#[test]
+fn a_file_that_is_too_long_is_told_without_being_read_to_its_end() {
+    let shell = Shell::new();
+    let long = "#".repeat(krontab::FILE_BYTES_MAX + 1);
+    for (command, code) in [("lint", 1), ("next", 2)] {
+        let mut krontab = shell.krontab();
+        krontab.args([command, "--file", "-"]);
+        if command == "next" {
+            krontab.arg("job");
+        }
+        let output = output(krontab, Some(long.as_bytes()));
+        assert_eq!(output.status.code(), Some(code), "{command}");
+        let text = [output.stdout, output.stderr].concat();
+        assert!(String::from_utf8(text).unwrap().contains("1 MiB"), "{command}");
+    }
+}

@@ -1,0 +1,96 @@
+//! Files that are too long, too many or not text.
+
+use krontab::{Code, FILE_BYTES_MAX, JOBS_MAX, LINE_BYTES_MAX, PROBLEMS_MAX, decode, read};
+
+use crate::world::{codes, parse, source};
+
+#[test]
+fn a_file_has_at_most_a_mebibyte() {
+    let fits = format!("@daily name=a command=/bin/true\n#{}\n", "x".repeat(FILE_BYTES_MAX - 34));
+    assert_eq!(fits.len(), FILE_BYTES_MAX);
+    assert_eq!(codes(&fits), []);
+    let parsed = parse(&format!("{fits}\n"));
+    assert_eq!(parsed.problems.len(), 1);
+    assert_eq!(parsed.problems[0].code(), Code::FileTooLong);
+    assert!(parsed.entries.is_empty());
+}
+
+#[test]
+fn a_line_has_at_most_64_kibibytes() {
+    let line = |length: usize| {
+        let start = "@daily name=a command=/bin/true description=";
+        format!("{start}{}", "x".repeat(length - start.len()))
+    };
+    assert_eq!(codes(&line(LINE_BYTES_MAX)), []);
+    assert_eq!(codes(&line(LINE_BYTES_MAX + 1)), [Code::LineTooLong]);
+    // What nobody reads as an entry may be of any length.
+    assert_eq!(codes(&format!("#{}", "x".repeat(LINE_BYTES_MAX + 1))), []);
+}
+
+#[test]
+fn a_file_has_at_most_10_000_jobs_and_they_share_their_zones() {
+    let mut text: String =
+        (0..JOBS_MAX).map(|n| format!("0 2 * * * @tz(Europe/Paris) name=j{n} command=/bin/true\n")).collect();
+    let parsed = parse(&text);
+    assert_eq!((parsed.entries.len(), parsed.problems.len()), (JOBS_MAX, 0));
+    text.push_str("@daily name=more command=/bin/true\n@daily name=again command=/bin/true\n");
+    let parsed = parse(&text);
+    assert_eq!(parsed.entries.len(), JOBS_MAX);
+    assert_eq!(parsed.problems.len(), 1);
+    assert_eq!((parsed.problems[0].code(), parsed.problems[0].line()), (Code::TooMany, JOBS_MAX + 1));
+}
+
+#[test]
+fn an_entry_has_at_most_64_modifiers_of_64_clauses() {
+    let clauses = |count: usize| vec!["hours=1"; count].join(";");
+    let line = |modifiers: &str| format!("@daily {modifiers} name=a command=/bin/true");
+    assert_eq!(codes(&line(&format!("@only({})", clauses(64)))), []);
+    assert_eq!(codes(&line(&format!("@only({})", clauses(65)))), [Code::Constraint]);
+    assert_eq!(codes(&line(&"@avoid(hours=1) ".repeat(64))), []);
+    assert_eq!(codes(&line(&"@avoid(hours=1) ".repeat(65))), [Code::TooMany]);
+}
+
+#[test]
+fn the_first_hundred_problems_are_told_and_the_rest_counted() {
+    let mut text: String = (0..1_000).map(|n| format!("0 0 13 * 5 name=j{n} command=/bin/true\n")).collect();
+    text.push_str(&"nonsense\n".repeat(500));
+    let problems = parse(&text).problems;
+    assert_eq!(problems.len(), 2 * PROBLEMS_MAX + 2);
+    let [.., errors, warnings] = problems.as_slice() else {
+        panic!("there are more than two");
+    };
+    assert_eq!(errors.code(), Code::MoreErrors);
+    assert_eq!((errors.message(), errors.line()), ("and 400 more errors, from here on", 1_101));
+    assert_eq!(warnings.code(), Code::MoreWarnings);
+    assert_eq!((warnings.message(), warnings.line()), ("and 900 more warnings, from here on", 101));
+    let one_more = parse(&"nonsense\n".repeat(PROBLEMS_MAX + 1)).problems;
+    assert_eq!(one_more[PROBLEMS_MAX].message(), "and 1 more error, from here on");
+}
+
+#[test]
+fn bytes_that_are_not_text_are_pointed_at() {
+    let problem =
+        decode(b"# fine\n@daily name=\xc3\xa4\xff\xfe command=x\n".to_vec(), &source()).unwrap_err();
+    assert_eq!(
+        problem.render(),
+        "error[encoding]: expected UTF-8, but found the byte 0xFF\n  --> /etc/krond.d/test:2:14\n  \
+         | @daily name=ä\u{fffd}\u{fffd} command=x\n  |              ^"
+    );
+    assert_eq!(decode(b"@daily".to_vec(), &source()).as_deref(), Ok("@daily"));
+    let long = vec![b'#'; FILE_BYTES_MAX + 5];
+    assert_eq!(read(long.as_slice(), &source()).unwrap().unwrap_err().code(), Code::FileTooLong);
+}
+
+#[test]
+fn odd_texts_of_few_lines() {
+    assert_eq!(codes(""), []);
+    assert_eq!(codes("\n\n"), []);
+    assert_eq!(codes(" \t \n  # c"), []);
+    assert_eq!(codes("\u{feff}"), [Code::ByteOrderMark]);
+    assert_eq!(codes("\r\n"), [Code::LineEnding]);
+    assert_eq!(codes("# a\rb\n"), []);
+    assert_eq!(codes("@daily name=a\rcommand=/bin/true"), [Code::ControlCharacter]);
+    assert_eq!(codes("@daily name=a command=/bin/true\0"), [Code::ControlCharacter]);
+    // The last line need not end.
+    assert_eq!(parse("@daily name=a command=/bin/true").entries.len(), 1);
+}
