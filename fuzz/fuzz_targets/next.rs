@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use kron_schedule::{Count, Dialect, Dst, Expr, Fold, Gap, Schedule, Zone};
+use kron_schedule::{Count, Dialect, Dst, Expr, Fold, Gap, Schedule, Verdict, Zone};
 use libfuzzer_sys::{Corpus, fuzz_target};
 
 fuzz_target!(|data: &[u8]| -> Corpus {
@@ -51,6 +51,14 @@ fn agrees(schedule: &Schedule, start: Timestamp) {
     assert_eq!(schedule.prev_at_or_before(instant_before), before, "one lies between");
     assert_eq!(schedule.next_after(instant_before), Some(next));
     assert_eq!(schedule.count_between(start, next, 2), Count::Exactly(1));
+    for at in [start, instant_before, next] {
+        let explanation = schedule.explain(at);
+        let occurs = matches!(explanation.verdict(), Verdict::Occurs | Verdict::AfterGap);
+        assert_eq!(occurs, schedule.matches(at), "{explanation}");
+        let unmatched = explanation.verdict() == Verdict::Unmatched;
+        assert!(!unmatched || explanation.parts().iter().any(|part| !part.matches()), "{explanation}");
+    }
+    assert!(schedule.skipped_between(start, next).all(|gap| gap.times().next().is_some()));
 }
 
 /// The starts: from 1970 to the end of the year 9999, as far as jiff can tell it.

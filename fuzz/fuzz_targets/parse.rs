@@ -23,6 +23,11 @@ fn is_whole(expr: &Expr, text: &str, dialect: Dialect) {
     let again = Expr::parse(&canonical, dialect).expect("the canonical spelling is an expression");
     assert_eq!(again, *expr, "{text:?} became {canonical:?}, which means something else");
     assert_eq!(again.to_string(), canonical, "{text:?} has two canonical spellings");
+    assert_eq!(again.describe(), expr.describe());
+    for warning in expr.warnings() {
+        assert!(text.get(warning.span()).is_some_and(|place| !place.starts_with(' ')), "{warning}");
+        assert!(!warning.render(text).is_empty());
+    }
 
     for zone in &*ZONES {
         match (expr.compile(zone, dialect.default_dst()), again.compile(zone, dialect.default_dst())) {
