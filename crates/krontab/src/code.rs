@@ -143,6 +143,8 @@ codes! {
     /// A window that is not one.
     Window Error "window",
 
+    /// Phrases that fall together more than scattering promises.
+    Cluster Warning "cluster",
     /// A deadline of nothing, which tolerates less than a second.
     DeadlineZero Warning "deadline-zero",
     /// Both day fields restrict, and one of them suffices.

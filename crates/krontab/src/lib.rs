@@ -79,6 +79,8 @@ pub use schedule::{ScheduleKind, Written};
 pub use source::{Source, SourceError};
 pub use zones::{Database, ZoneNameError, Zones};
 
+use kron_schedule::fuzzy::{self, Placeholder};
+
 use crate::file::Content;
 use crate::problem::{Mistake, Problems};
 
@@ -129,6 +131,7 @@ impl Krontab {
             }
             entries.extend(reading.entry);
         }
+        clusters(&entries, text, &mut problems);
         Parsed { entries, problems: problems.finish() }
     }
 
@@ -150,6 +153,21 @@ impl Krontab {
     #[must_use]
     pub fn canonical(text: &str, source: &Source, zones: &Zones) -> String {
         canonical::file(text, source, zones)
+    }
+}
+
+/// Tells of phrases that fall together more than scattering promises, on the line of the first.
+fn clusters(entries: &[Entry], text: &str, problems: &mut Problems<'_>) {
+    let scattered: Vec<(&Entry, &Placeholder)> =
+        entries.iter().filter_map(|entry| Some((entry, entry.schedule.scattered()?))).collect();
+    let jobs = scattered.iter().map(|(entry, placeholder)| (entry.identity(), *placeholder));
+    for cluster in fuzzy::clusters(jobs) {
+        let Some((first, _)) = cluster.members().iter().min().and_then(|first| scattered.get(*first)) else {
+            continue;
+        };
+        let line = text.split('\n').nth(first.line - 1).unwrap_or_default();
+        let mistake = Mistake::new(Code::Cluster, 0..0, cluster.to_string()).with_help(cluster.advice());
+        problems.push(first.line, line, mistake);
     }
 }
 

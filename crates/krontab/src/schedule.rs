@@ -1,6 +1,6 @@
 //! What stands in the place of the schedule: cron fields, an alias, `@every` or a phrase.
 
-use kron_schedule::fuzzy::{Extensions, FuzzyError, FuzzyWarning, Phrase, Scattered};
+use kron_schedule::fuzzy::{Extensions, FuzzyError, FuzzyWarning, Phrase, Placeholder, Scattered};
 use kron_schedule::{Dialect, Dst, ErrorKind, Expr, ParseError, Schedule, WarningKind, Zone};
 
 use crate::code::Code;
@@ -72,6 +72,16 @@ impl Written {
     pub fn placeholder(&self) -> Option<String> {
         match &self.kind {
             ScheduleKind::Phrase { phrase, .. } => Some(phrase.placeholder().to_string()),
+            _ => None,
+        }
+    }
+
+    /// The placeholder of a phrase that is scattered by its job's name.
+    pub(crate) fn scattered(&self) -> Option<&Placeholder> {
+        match &self.kind {
+            ScheduleKind::Phrase { phrase, .. } => {
+                Some(phrase.placeholder()).filter(|found| found.is_scattered())
+            }
             _ => None,
         }
     }

@@ -90,3 +90,13 @@ fn no_form_of_a_problem_tells_a_secret() {
     let entry = crate::world::with_fields("env=TOKEN=hunter2");
     assert!(!format!("{entry:?}").contains(secret));
 }
+
+#[test]
+fn phrases_that_fall_together_are_told_once() {
+    let entry = |n: u32| format!("\"hourly\" name=backup-{n} command=/bin/true\n");
+    let text: String = (1..=4).map(entry).collect();
+    let parsed = parse(&text);
+    let told: Vec<_> =
+        parsed.problems.iter().map(|problem| (problem.line(), problem.code().name())).collect();
+    assert_eq!(told, [(1, "cluster")]);
+}
