@@ -33,6 +33,8 @@ pub(crate) fn all(expressions: &[&str], zone: Zone, starts: &[i64]) -> Vec<Conte
             all.push(saffron(expressions, starts));
         }
         Zone::NewYork => all.extend(zoned(expressions, &chrono_tz::America::New_York, starts)),
+        Zone::Baghdad => all.extend(zoned(expressions, &chrono_tz::Asia::Baghdad, starts)),
+        Zone::Scoresbysund => all.extend(zoned(expressions, &chrono_tz::America::Scoresbysund, starts)),
     }
     all.into_iter().flatten().collect()
 }

@@ -101,7 +101,7 @@ pub(crate) struct Case {
     pub(crate) start: &'static str,
 }
 
-pub(crate) const CASES: [Case; 9] = [
+pub(crate) const CASES: [Case; 11] = [
     case("gap", "30 2 * * *", Zone::NewYork, "2026-03-08T05:00:00Z"),
     case("fold, before", "30 1 * * *", Zone::NewYork, "2026-11-01T04:00:00Z"),
     case("fold, between", "30 1 * * *", Zone::NewYork, "2026-11-01T05:30:00Z"),
@@ -111,6 +111,8 @@ pub(crate) const CASES: [Case; 9] = [
     case("29 Feb over 2100", "0 0 29 2 *", Zone::Utc, "2096-03-01T00:00:00Z"),
     case("40 years, UTC", "0 0 * 2 MON#5", Zone::Utc, "2072-03-01T00:00:00Z"),
     case("40 years, zone", "0 0 * 2 MON#5", Zone::NewYork, "2072-03-01T00:00:00Z"),
+    case("in a gap for 43 years", "0 0 * 3 SUNL", Zone::Scoresbysund, "1981-03-29T01:00:00Z"),
+    case("in a gap for 17 years", "30 3 1 4 *", Zone::Baghdad, "1991-01-01T00:00:00Z"),
 ];
 
 const fn case(name: &'static str, expression: &'static str, zone: Zone, start: &'static str) -> Case {
@@ -121,6 +123,10 @@ const fn case(name: &'static str, expression: &'static str, zone: Zone, start: &
 pub(crate) enum Zone {
     Utc,
     NewYork,
+    /// Only for [`CASES`].
+    Baghdad,
+    /// Only for [`CASES`].
+    Scoresbysund,
 }
 
 impl Zone {
@@ -130,6 +136,8 @@ impl Zone {
         match self {
             Zone::Utc => "UTC",
             Zone::NewYork => "America/New_York",
+            Zone::Baghdad => "Asia/Baghdad",
+            Zone::Scoresbysund => "America/Scoresbysund",
         }
     }
 }

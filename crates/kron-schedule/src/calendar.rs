@@ -52,10 +52,12 @@ pub(crate) const fn first_of_month(year: i32, month: u32) -> i64 {
 /// every leap day that has passed by one more. 0 is Sunday.
 pub(crate) const fn first_weekday(year: i32, month: u32) -> u32 {
     // By how much each month begins later in the week than January, in a year without a leap day.
-    const SHIFTS: [i32; 12] = [0, 3, 3, 6, 1, 4, 6, 2, 5, 0, 3, 5];
-    let leap_years = year - (month <= 2) as i32;
-    let leap_days = leap_years.div_euclid(4) - leap_years.div_euclid(100) + leap_years.div_euclid(400);
-    (year + leap_days + SHIFTS[month as usize - 1]).rem_euclid(7) as u32
+    const SHIFTS: [u32; 12] = [0, 3, 3, 6, 1, 4, 6, 2, 5, 0, 3, 5];
+    // Weekdays repeat every 400 years, and division is simplest of numbers that are not negative.
+    let year = (year + 10_000).unsigned_abs();
+    let leap_years = year - (month <= 2) as u32;
+    let leap_days = leap_years / 4 - leap_years / 100 + leap_years / 400;
+    (year + leap_days + SHIFTS[month as usize - 1]) % 7
 }
 
 pub(crate) const fn is_leap(year: i32) -> bool {

@@ -355,7 +355,9 @@ impl Bits {
         let week = week_from(self.weekday, first);
         let mut days = (week | week << 7 | week << 14 | week << 21 | week << 28) << 1;
         for (shift, nth) in (1..).step_by(7).zip(self.nth) {
-            days |= week_from(nth, first) << shift;
+            if nth != 0 {
+                days |= week_from(nth, first) << shift;
+            }
         }
         // The last seven days begin `length - 7` days after the first.
         days |= week_from(self.last_of, (first + length) % 7) << (length - 6);
