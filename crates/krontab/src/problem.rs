@@ -219,43 +219,46 @@ pub(crate) fn is_directional(c: char) -> bool {
 /// The line with an asterisk for every character of the value of an `env=KEY=VALUE`, so that what
 /// is shown or logged tells no secret. Columns stay as they are.
 ///
-/// It also serves lines that are not tokens yet, so it only looks at what stands after `env=`: up to
-/// the next blank outside quotes, or to the end.
+/// It also serves lines that are not tokens yet, or wrong, so it only looks at what stands after a word
+/// like `env` (`envv=`, `ENV=`, `env ` count too): up to the next blank outside quotes, or to the end.
 fn mask_environment(line: &str) -> String {
+    let lower = line.to_ascii_lowercase();
     let mut out = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some(found) = rest.find("env=") {
-        let starts_token = out.is_empty() && found == 0
-            || rest[..found].ends_with([' ', '\t', '"'])
-            || found == 0 && out.ends_with([' ', '\t', '"']);
-        let (head, tail) = rest.split_at(found + "env=".len());
-        out.push_str(head);
-        rest = tail;
-        if !starts_token {
+    let mut done = 0;
+    for (at, _) in lower.match_indices("env") {
+        let letters = lower[at..].bytes().take_while(u8::is_ascii_alphabetic).count();
+        let value_at = at + letters + 1;
+        let is_key = matches!(lower.as_bytes().get(at + letters), Some(b'=' | b' '));
+        let starts_token = at == 0 || line[..at].ends_with([' ', '\t', '"']);
+        if at < done || !is_key || !starts_token {
             continue;
         }
-        let mut quoted = head.matches('"').count() % 2 == 1;
-        let mut escaped = false;
-        let mut in_value = false;
-        let mut end = rest.len();
-        for (at, c) in rest.char_indices() {
-            if matches!(c, ' ' | '\t') && !quoted {
-                end = at;
-                break;
-            }
-            match c {
-                _ if escaped => escaped = false,
-                '\\' if quoted => escaped = true,
-                '"' => quoted = !quoted,
-                _ => {}
-            }
-            out.push(if in_value && c != '"' { '*' } else { c });
-            in_value |= c == '=';
-        }
-        rest = &rest[end..];
+        out.push_str(&line[done..value_at]);
+        done = value_at + mask_value(&line[value_at..], &mut out);
     }
-    out.push_str(rest);
+    out.push_str(&line[done..]);
     out
+}
+
+/// Writes `KEY=VALUE` with the value masked, and tells how many bytes it was.
+fn mask_value(rest: &str, out: &mut String) -> usize {
+    let mut quoted = out.matches('"').count() % 2 == 1;
+    let mut escaped = false;
+    let mut in_value = false;
+    for (at, c) in rest.char_indices() {
+        if matches!(c, ' ' | '\t') && !quoted {
+            return at;
+        }
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            _ => {}
+        }
+        out.push(if in_value && c != '"' { '*' } else { c });
+        in_value |= c == '=';
+    }
+    rest.len()
 }
 
 /// A problem of a line, before it is known which line of which file it is.
@@ -424,6 +427,10 @@ mod tests {
             ("env=A=\"b \\\" c", "env=A=\"***\"**"),
             ("env=A", "env=A"),
             ("myenv=A=b", "myenv=A=b"),
+            ("@daily envv=PW=hunter2 x", "@daily envv=PW=******* x"),
+            ("@daily ENV=PW=é2", "@daily ENV=PW=**"),
+            ("@daily env PW=hunter2 x", "@daily env PW=******* x"),
+            ("env=A=env=b env=C=d", "env=A=***** env=C=*"),
             ("command=\"/bin/x env=A=b\"", "command=\"/bin/x env=A=*\""),
         ] {
             assert_eq!(mask_environment(line), masked);
