@@ -91,8 +91,8 @@ impl Ledger {
         Some(period) <= self.watermark && self.pending.binary_search(&period).is_err()
     }
 
-    /// Whether the watermark lies past the time that `now` can have brought: the clock was once set
-    /// wrong, and the job waits until time has caught up.
+    /// Whether the watermark lies past the latest nominal time whose window can be open now: the clock
+    /// was once set wrong, and the job waits until time has caught up.
     #[must_use]
     pub fn is_ahead_of(&self, latest_open: Timestamp) -> bool {
         self.watermark.is_some_and(|watermark| watermark.nominal() > latest_open)

@@ -124,8 +124,7 @@ fn whoever_watches_all_the_time_starts_every_period_on_time() {
             .collect();
         let watched: BTreeMap<PeriodId, Timestamp> =
             seen.iter().filter(|(id, _)| expected.contains_key(id)).map(|(id, at)| (*id, *at)).collect();
-        let floored: BTreeMap<PeriodId, Timestamp> = expected;
-        assert_eq!(watched, floored, "KRON_SEED={seed}");
+        assert_eq!(watched, expected, "KRON_SEED={seed}");
         // Beside these there can only be the one catch-up for what came due before anybody looked.
         assert!(seen.len() <= watched.len() + 1, "KRON_SEED={seed}");
     }
