@@ -15,7 +15,8 @@ use crate::cli::{config, load};
 
 /// Check krontab files, and point at every mistake
 ///
-/// Everything is checked that krond checks, with the same code. Warnings do not make a file invalid.
+/// The text is checked by the code that krond uses. Of who may change the file, only this is checked: that
+/// not everybody may; `krontab add` checks the rest. Warnings do not make a file invalid.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Lint {
