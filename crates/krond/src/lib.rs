@@ -1,0 +1,3 @@
+//! The host daemon of Kron: krontabs in, processes out, each period at most once.
+
+pub mod process;
