@@ -1,0 +1,340 @@
+//! The heart of krond: a machine without I/O, told the time and what has happened.
+//!
+//! [`Daemon::on`] takes a moment and an event, and says what to do. It never waits: what takes time is an
+//! effect, and its end is another event. For each job the order is kept (prepare a child, make its record
+//! durable, let it go), and between jobs there is none, so a slow disk or a burst delays nobody's evaluation.
+
+mod effect;
+mod event;
+mod tracked;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kron_core::Overlap;
+use krontab::Entry;
+
+pub use effect::{Because, Changes, Done, Effect, Report, Signal, Wake};
+pub use event::{Asker, Command, Configured, Event, Recovered, Ticket};
+pub use tracked::{Activity, Hold};
+
+use crate::moment::Moment;
+use crate::state::State;
+use crate::timers::{Slot, Timers};
+use tracked::{Asked, Doing, Tracked, Work};
+
+/// How a daemon behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Manners {
+    /// The most endings that a state file keeps.
+    pub history_max: usize,
+    /// How long a run that was asked to end politely has to do so.
+    pub grace: Duration,
+}
+
+impl Default for Manners {
+    fn default() -> Manners {
+        Manners { history_max: 20, grace: Duration::from_secs(10) }
+    }
+}
+
+/// The longest sleep. A machine that was asleep itself is noticed by then.
+const SLEEP_MAX: Duration = Duration::from_secs(30);
+
+/// A longer time without a look was no sleep of the daemon's own: nobody has watched.
+const STALL_MIN: Duration = Duration::from_secs(40);
+
+/// From here on a difference between the clocks is a jump, in seconds. Slewing stays far below.
+const JUMP_MIN: f64 = 2.0;
+
+/// How long a look that was due may wait for the job's own work and still be made with the second it was due.
+/// After that the world has moved on too far, and what came due is judged by the time it is.
+const STAMP_MAX: i64 = 60;
+
+/// The daemon's jobs, and everything that is under way.
+#[derive(Debug)]
+pub struct Daemon {
+    manners: Manners,
+    jobs: Vec<Option<Tracked>>,
+    slots: HashMap<Arc<str>, Slot>,
+    free: Vec<Slot>,
+    timers: Timers,
+    /// When something by the other clock is due: a timeout, the end of a grace or of a hold.
+    alarms: BTreeSet<(Duration, Slot)>,
+    tickets: HashMap<Ticket, Slot>,
+    last_ticket: u64,
+    last: Option<Moment>,
+    stopping: Option<Stopping>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Stopping {
+    WithRuns,
+    WithoutRuns,
+    Done,
+}
+
+impl Daemon {
+    /// A daemon without jobs.
+    #[must_use]
+    pub fn new(manners: Manners) -> Daemon {
+        Daemon {
+            manners,
+            jobs: Vec::new(),
+            slots: HashMap::new(),
+            free: Vec::new(),
+            timers: Timers::default(),
+            alarms: BTreeSet::new(),
+            tickets: HashMap::new(),
+            last_ticket: 0,
+            last: None,
+            stopping: None,
+        }
+    }
+
+    /// Whether the daemon has the job's memory, so that nobody need load it.
+    #[must_use]
+    pub fn knows(&self, identity: &str) -> bool {
+        self.slots.contains_key(identity)
+    }
+
+    /// Where the job is.
+    #[must_use]
+    pub fn slot(&self, identity: &str) -> Option<Slot> {
+        self.slots.get(identity).copied()
+    }
+
+    /// What a job's line says, and what is known of it.
+    #[must_use]
+    pub fn job(&self, slot: Slot) -> Option<(&Arc<Entry>, &State, Activity)> {
+        let job = self.jobs.get(slot.0 as usize)?.as_ref()?;
+        Some((&job.entry, &job.state, job.activity(self.timers.of(slot))))
+    }
+
+    /// All jobs that are configured.
+    pub fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
+        let is_there = |job: &Option<Tracked>| job.as_ref().is_some_and(|job| !job.removed);
+        let slots = self.jobs.iter().enumerate().filter(move |(_, job)| is_there(job));
+        slots.map(|(at, _)| slot_at(at))
+    }
+
+    /// Says what to do about an event, and when to come back if nothing else happens.
+    pub fn on(&mut self, now: Moment, event: Event) -> (Vec<Effect>, Wake) {
+        let mut effects = Vec::new();
+        self.notice(now, &mut effects);
+        match event {
+            Event::Tick => {}
+            Event::Configured(jobs) => self.configure(jobs, now, &mut effects),
+            Event::StateLoaded(slot, memory) => {
+                self.with(slot, now, &mut effects, |job, work| job.recall(memory, work));
+            }
+            Event::StateWritten(slot) => self.with(slot, now, &mut effects, Tracked::written),
+            Event::StateFailed(slot, error) => {
+                self.with(slot, now, &mut effects, |job, work| job.write_failed(error, work));
+            }
+            Event::SpawnReady(ticket, process) => match self.tickets.remove(&ticket) {
+                Some(slot) => {
+                    self.with(slot, now, &mut effects, |job, work| job.ready(ticket, process, work));
+                }
+                None => effects.push(Effect::AbortChild(ticket)),
+            },
+            Event::SpawnFailed(ticket, error) => {
+                if let Some(slot) = self.tickets.remove(&ticket) {
+                    self.with(slot, now, &mut effects, |job, work| job.spawn_failed(error, work));
+                }
+            }
+            Event::Exited(slot, run, exit) => {
+                self.with(slot, now, &mut effects, |job, work| job.exited(run, exit, work.now.wall));
+            }
+            Event::Command(Command::Run(slot, asker)) => self.run(slot, asker, now, &mut effects),
+            Event::Command(Command::AcceptClock(slot, asker)) => {
+                self.with(slot, now, &mut effects, |job, _| job.asked.push_back(Asked::AcceptClock(asker)));
+            }
+            Event::Command(Command::Stop { graceful }) => self.stop(graceful, now, &mut effects),
+        }
+        self.tick(now, &mut effects);
+        self.end(&mut effects);
+        (effects, self.wake(now))
+    }
+
+    /// Compares the clocks with what they were, and names what has happened to them before it is handled.
+    fn notice(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+        let Some(last) = self.last.replace(now) else { return };
+        let jump = now.jump_since(&last);
+        let slept = now.uptime.saturating_sub(last.uptime);
+        if jump.abs() >= JUMP_MIN {
+            effects.push(Effect::Report(Report::ClockJumped(jump)));
+        }
+        if slept > STALL_MIN {
+            effects.push(Effect::Report(Report::Stalled(slept)));
+        }
+        let unwatched = jump >= JUMP_MIN || slept > STALL_MIN;
+        let back = now.second() < last.second();
+        if !unwatched && !back {
+            return;
+        }
+        for (at, job) in self.jobs.iter_mut().enumerate() {
+            let Some(job) = job else { continue };
+            job.since = if unwatched { now.wall } else { job.since.min(now.wall) };
+            if job.look.is_some() || back && !job.removed {
+                job.look = Some(now.second());
+                self.timers.set(slot_at(at), Some(now.second()));
+            }
+        }
+    }
+
+    /// Looks at every job that is due.
+    fn tick(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+        let second = now.second();
+        for slot in self.timers.take_due(second) {
+            if let Some(Some(job)) = self.jobs.get_mut(slot.0 as usize) {
+                // One second for everything that is due by now, whenever its turn comes.
+                job.look.get_or_insert(second);
+                job.wake = None;
+            }
+            self.with(slot, now, effects, |_, _| {});
+        }
+        while let Some((at, slot)) = self.alarms.first().copied().filter(|(at, _)| *at <= now.uptime) {
+            self.alarms.remove(&(at, slot));
+            self.with(slot, now, effects, Tracked::alarm);
+        }
+    }
+
+    /// Does something to a job, and then whatever it is free to do next.
+    fn with(
+        &mut self,
+        slot: Slot,
+        now: Moment,
+        effects: &mut Vec<Effect>,
+        change: impl FnOnce(&mut Tracked, &mut Work<'_>),
+    ) {
+        let Some(place) = self.jobs.get_mut(slot.0 as usize) else { return };
+        let Some(job) = place else { return };
+        let mut work = Work {
+            slot,
+            now,
+            manners: &self.manners,
+            stopping: self.stopping.is_some(),
+            last_ticket: &mut self.last_ticket,
+            tickets: &mut self.tickets,
+            effects,
+        };
+        if let Some(alarm) = job.alarm_at.take() {
+            self.alarms.remove(&(alarm, slot));
+        }
+        change(job, &mut work);
+        job.advance(&mut work);
+        self.timers.set(slot, job.wake);
+        job.alarm_at = job.next_alarm();
+        if let Some(alarm) = job.alarm_at {
+            self.alarms.insert((alarm, slot));
+        }
+        if job.removed && job.is_over() {
+            self.slots.remove(job.entry.identity());
+            self.timers.set(slot, None);
+            if let Some(alarm) = job.alarm_at {
+                self.alarms.remove(&(alarm, slot));
+            }
+            *place = None;
+            self.free.push(slot);
+        }
+    }
+
+    /// Takes on a configuration. Runs go on, whatever becomes of their jobs.
+    fn configure(&mut self, jobs: Vec<Configured>, now: Moment, effects: &mut Vec<Effect>) {
+        let mut changes = Changes { jobs: jobs.len(), ..Changes::default() };
+        let mut kept = vec![false; self.jobs.len()];
+        for Configured { entry, memory } in jobs {
+            match (self.slot(entry.identity()), memory) {
+                (Some(slot), _) => {
+                    kept[slot.0 as usize] = true;
+                    self.with(slot, now, effects, |job, work| {
+                        let is_moved = job.removed || job.entry.job != entry.job;
+                        changes.changed += usize::from(is_moved || job.entry.command != entry.command);
+                        if is_moved {
+                            job.edit(entry, work);
+                        } else {
+                            job.entry = entry;
+                        }
+                    });
+                }
+                (None, Some(memory)) => {
+                    changes.added += 1;
+                    let slot = self.take_slot(&entry);
+                    self.jobs[slot.0 as usize] = Some(Tracked::new(entry, now.wall));
+                    self.with(slot, now, effects, |job, work| job.recall(memory, work));
+                }
+                // Nobody has looked for its state, so nothing can be done about it.
+                (None, None) => {}
+            }
+        }
+        for (at, kept) in kept.into_iter().enumerate() {
+            if !kept && self.jobs[at].as_ref().is_some_and(|job| !job.removed) {
+                changes.removed += 1;
+                self.with(slot_at(at), now, effects, Tracked::remove);
+            }
+        }
+        effects.push(Effect::Report(Report::Configured(changes)));
+    }
+
+    fn take_slot(&mut self, entry: &Entry) -> Slot {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.jobs.push(None);
+            slot_at(self.jobs.len() - 1)
+        });
+        self.slots.insert(entry.identity().into(), slot);
+        slot
+    }
+
+    /// Starts a run that no period asked for.
+    fn run(&mut self, slot: Slot, asker: Asker, now: Moment, effects: &mut Vec<Effect>) {
+        self.with(slot, now, effects, |job, work| {
+            let busy = !job.live.is_empty() || !matches!(job.doing, Doing::Nothing);
+            if work.stopping {
+                work.answer(asker, Err("krond is stopping".into()));
+            } else if busy && job.entry.job.policy().overlap != Overlap::Allow {
+                let why = "a run of it is active, and its policy does not allow another beside it";
+                work.answer(asker, Err(why.into()));
+            } else if let Some(hold) = &job.hold {
+                work.answer(asker, Err(format!("it is held: {}", hold.error)));
+            } else {
+                job.asked.push_back(Asked::Run(asker));
+            }
+        });
+    }
+
+    fn stop(&mut self, graceful: bool, now: Moment, effects: &mut Vec<Effect>) {
+        self.stopping = Some(if graceful { Stopping::WithRuns } else { Stopping::WithoutRuns });
+        for at in 0..self.jobs.len() {
+            self.with(slot_at(at), now, effects, Tracked::stop);
+        }
+    }
+
+    /// Whether the daemon, having been asked to, can end.
+    fn end(&mut self, effects: &mut Vec<Effect>) {
+        let is_idle = |job: &Tracked| match self.stopping {
+            Some(Stopping::WithRuns) => job.is_quiet() && job.live.is_empty() && job.ended.is_empty(),
+            _ => job.is_quiet(),
+        };
+        let asked = matches!(self.stopping, Some(Stopping::WithRuns | Stopping::WithoutRuns));
+        if asked && self.jobs.iter().flatten().all(is_idle) {
+            self.stopping = Some(Stopping::Done);
+            effects.push(Effect::Stopped);
+        }
+    }
+
+    fn wake(&self, now: Moment) -> Wake {
+        let cap = now.uptime + SLEEP_MAX;
+        let alarm = self.alarms.first().map(|(at, _)| *at);
+        Wake {
+            wall: self.timers.first().and_then(|second| Timestamp::from_second(second).ok()),
+            uptime: Some(alarm.map_or(cap, |alarm| alarm.min(cap))),
+        }
+    }
+}
+
+fn slot_at(index: usize) -> Slot {
+    Slot(u32::try_from(index).expect("there are fewer than 2^32 jobs"))
+}

@@ -1,0 +1,74 @@
+//! What happens to the daemon.
+
+use std::sync::Arc;
+
+use kron_core::RunId;
+use krontab::Entry;
+
+use crate::process::ProcessId;
+use crate::store::Loaded;
+use crate::timers::Slot;
+
+/// Something that has happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Time has passed.
+    Tick,
+    /// This is the configuration now: at the start, and whenever it was read again.
+    Configured(Vec<Configured>),
+    /// A state that could not be read was tried again.
+    StateLoaded(Slot, Recovered),
+    /// The state that was to be written is durable.
+    StateWritten(Slot),
+    /// The state that was to be written may not be durable.
+    StateFailed(Slot, String),
+    /// The child is there and waits at its gate.
+    SpawnReady(Ticket, ProcessId),
+    /// There is no such child.
+    SpawnFailed(Ticket, String),
+    /// A run is over; if it was ended by the daemon, so is everything that it had started. The exit code is 128 and
+    /// the number for a signal, and `None` where nobody saw it.
+    Exited(Slot, RunId, Option<i32>),
+    /// Somebody asks for something.
+    Command(Command),
+}
+
+/// One attempt at starting a child.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Ticket(pub u64);
+
+/// Who waits for an answer.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Asker(pub u64);
+
+/// A job as its file has it.
+#[derive(Clone, Debug)]
+pub struct Configured {
+    /// What its line says.
+    pub entry: Arc<Entry>,
+    /// What is remembered of it. Needed unless the daemon [knows](super::Daemon::knows) it already.
+    pub memory: Option<Recovered>,
+}
+
+/// What is left of a job from before.
+#[derive(Clone, Debug)]
+pub struct Recovered {
+    /// What the store found.
+    pub loaded: Loaded,
+    /// The runs of it that are under way indeed.
+    pub alive: Vec<RunId>,
+}
+
+/// What somebody asks for.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// A run now, which has nothing to do with any period.
+    Run(Slot, Asker),
+    /// The clock is right and the watermark of this job was set by a wrong one.
+    AcceptClock(Slot, Asker),
+    /// No more starts, and then the end. Runs go on without the daemon, unless it is to wait for them.
+    Stop {
+        /// Whether to wait until all runs are over.
+        graceful: bool,
+    },
+}

@@ -1,0 +1,669 @@
+//! One job in the daemon, and what is being done about it.
+//!
+//! A job does one thing at a time. When it is done, [`Tracked::advance`] finds the next: first what has
+//! happened is recorded, then what somebody asked for is done, then the engine's steps, and then the engine is
+//! asked again.
+
+use std::collections::{HashMap, VecDeque};
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kron_core::{PeriodId, Reason, Record, RunId, Settled, Step, Watch, decide, evaluate};
+use krontab::Entry;
+
+use super::effect::{Because, Done, Effect, Report, Signal};
+use super::event::{Asker, Recovered, Ticket};
+use super::{Manners, STAMP_MAX};
+use crate::moment::Moment;
+use crate::process::ProcessId;
+use crate::state::{Run, State};
+use crate::store::Loaded;
+use crate::timers::Slot;
+
+/// How long to wait before the first retry. Each further one waits twice as long, up to the last.
+const RETRY_MIN: Duration = Duration::from_millis(250);
+const RETRY_MAX: Duration = Duration::from_secs(4);
+
+/// How long a run that was killed may take to be gone before that is an error.
+const STUCK_AFTER: Duration = Duration::from_secs(30);
+
+/// A job, and everything that is known of it and being done about it.
+#[derive(Debug)]
+pub(super) struct Tracked {
+    pub(super) entry: Arc<Entry>,
+    /// What is durable.
+    pub(super) state: Arc<State>,
+    /// Whether `state` is what the store holds. If not, nothing may be done but to read it.
+    is_known: bool,
+    /// Since when somebody watches.
+    pub(super) since: Timestamp,
+    /// The second that a look is due with.
+    pub(super) look: Option<i64>,
+    /// When to look next, unless something happens.
+    pub(super) wake: Option<i64>,
+    /// What the engine wants done, and is not begun.
+    steps: VecDeque<Step>,
+    /// Runs that are over, and whose end is not recorded.
+    pub(super) ended: Vec<Ended>,
+    pub(super) asked: VecDeque<Asked>,
+    pub(super) doing: Doing,
+    pub(super) hold: Option<Hold>,
+    pub(super) live: Vec<Live>,
+    /// It is no longer configured, and goes when its runs are over.
+    pub(super) removed: bool,
+    /// Whether people were told that its watermark lies ahead.
+    is_told_ahead: bool,
+    /// What the daemon's alarms have for it.
+    pub(super) alarm_at: Option<Duration>,
+}
+
+/// The one thing that is being done.
+#[derive(Debug)]
+pub(super) enum Doing {
+    Nothing,
+    /// The state is being read.
+    Loading,
+    /// A child is being made.
+    Preparing(Ticket, Prepared),
+    /// A state is being written.
+    Writing(Writing),
+    /// A run is to be over before the next step.
+    Terminating(RunId),
+}
+
+/// What a child is for.
+#[derive(Debug)]
+pub(super) enum Prepared {
+    Period(Settled),
+    Manual(u64, Asker),
+}
+
+#[derive(Debug)]
+pub(super) struct Writing {
+    next: Arc<State>,
+    /// What people are told when it is durable.
+    reports: Vec<Report>,
+    /// The child that goes on when it is durable.
+    child: Option<(Ticket, Run)>,
+    /// Ends recorded by it, to be recorded again if it fails.
+    ended: Vec<Ended>,
+    asker: Option<(Asker, Done)>,
+}
+
+/// The end of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    run: RunId,
+    exit: Option<i32>,
+    at: Timestamp,
+}
+
+#[derive(Debug)]
+pub(super) enum Asked {
+    Run(Asker),
+    AcceptClock(Asker),
+}
+
+/// A run under way.
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) id: RunId,
+    process: ProcessId,
+    /// When it has run for as long as it may.
+    timeout_at: Option<Duration>,
+    ending: Option<Ending>,
+}
+
+/// A run that was asked to end.
+#[derive(Clone, Copy, Debug)]
+struct Ending {
+    because: Because,
+    signal: Signal,
+    /// When more is to be done about it.
+    next_at: Duration,
+}
+
+/// Why a job has to wait.
+#[derive(Clone, Debug)]
+pub struct Hold {
+    /// What failed.
+    pub operation: &'static str,
+    /// How.
+    pub error: String,
+    /// How often in a row.
+    pub failures: u32,
+    /// When it is tried again.
+    pub until: Duration,
+    /// Whether that is under way.
+    is_trying: bool,
+}
+
+/// What a job is at, for people.
+#[derive(Clone, Debug)]
+pub struct Activity {
+    /// When it is to be looked at next; `None` if suspended, or if its schedule has ended.
+    pub wake: Option<Timestamp>,
+    /// Why it has to wait, if it has to.
+    pub hold: Option<Hold>,
+    /// Whether it is no longer configured.
+    pub removed: bool,
+}
+
+/// What a job's work needs of the daemon.
+pub(super) struct Work<'a> {
+    pub(super) slot: Slot,
+    pub(super) now: Moment,
+    pub(super) manners: &'a Manners,
+    pub(super) stopping: bool,
+    pub(super) last_ticket: &'a mut u64,
+    pub(super) tickets: &'a mut HashMap<Ticket, Slot>,
+    pub(super) effects: &'a mut Vec<Effect>,
+}
+
+impl Work<'_> {
+    fn push(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    fn report(&mut self, report: Report) {
+        self.push(Effect::Report(report));
+    }
+
+    pub(super) fn answer(&mut self, asker: Asker, answer: Result<Done, String>) {
+        self.push(Effect::Answer(asker, answer));
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        *self.last_ticket += 1;
+        let ticket = Ticket(*self.last_ticket);
+        self.tickets.insert(ticket, self.slot);
+        ticket
+    }
+}
+
+impl Tracked {
+    pub(super) fn new(entry: Arc<Entry>, now: Timestamp) -> Tracked {
+        let state = Arc::new(State::new(entry.identity()));
+        Tracked {
+            entry,
+            state,
+            is_known: false,
+            since: now,
+            look: None,
+            wake: None,
+            steps: VecDeque::new(),
+            ended: Vec::new(),
+            asked: VecDeque::new(),
+            doing: Doing::Nothing,
+            hold: None,
+            live: Vec::new(),
+            removed: false,
+            is_told_ahead: false,
+            alarm_at: None,
+        }
+    }
+
+    /// Whether nothing is under way that another step depends on.
+    pub(super) fn is_quiet(&self) -> bool {
+        matches!(self.doing, Doing::Nothing | Doing::Loading)
+    }
+
+    /// Whether a job that is no longer configured can be forgotten: nothing will be told of it any more.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.doing, Doing::Nothing) && self.live.is_empty() && self.ended.is_empty()
+    }
+
+    pub(super) fn activity(&self, wake: Option<i64>) -> Activity {
+        Activity {
+            wake: wake.and_then(|second| Timestamp::from_second(second).ok()),
+            hold: self.hold.clone(),
+            removed: self.removed,
+        }
+    }
+
+    /// Takes up what is remembered, at the start or when a state could be read at last.
+    pub(super) fn recall(&mut self, memory: Recovered, work: &mut Work<'_>) {
+        self.doing = Doing::Nothing;
+        let entry = Arc::clone(&self.entry);
+        if let Loaded::Fenced { state, why, kept_as } = &memory.loaded {
+            let fence = state.watermark().expect("a fenced state has one");
+            let (why, kept_as) = (why.clone(), kept_as.clone());
+            work.report(Report::Fenced { entry: Arc::clone(&entry), why, kept_as, fence });
+        }
+        let state = match memory.loaded {
+            Loaded::Found(state) | Loaded::Missing(state) | Loaded::Fenced { state, .. } => state,
+            Loaded::Unreadable(error) => return self.hold("read state", error, work),
+        };
+        for run in &state.runs {
+            if memory.alive.contains(&run.id) {
+                let (entry, process) = (Arc::clone(&entry), run.process);
+                let ran = work.now.wall.duration_since(run.started_at);
+                self.begin(run.id, process, ran.try_into().unwrap_or_default(), work);
+                work.push(Effect::Watch(work.slot, run.id, process));
+                work.report(Report::Adopted { entry, run: run.id, process });
+            } else {
+                self.ended.push(Ended { run: run.id, exit: None, at: work.now.wall });
+            }
+        }
+        self.state = Arc::new(state);
+        self.is_known = true;
+        self.since = work.now.wall;
+        self.look = Some(work.now.second());
+        self.succeeded(work);
+    }
+
+    /// Takes on another definition. What came due by the old one and is not begun is decided again.
+    pub(super) fn edit(&mut self, entry: Arc<Entry>, work: &mut Work<'_>) {
+        self.tell_rescheduled(&entry, work);
+        self.entry = entry;
+        self.removed = false;
+        self.since = work.now.wall;
+        self.steps.clear();
+        self.look = Some(work.now.second());
+    }
+
+    fn tell_rescheduled(&self, entry: &Arc<Entry>, work: &mut Work<'_>) {
+        let after = self.state.watermark().map_or(work.now.wall, |mark| mark.nominal().max(work.now.wall));
+        let Some(nominal) = self.entry.job.schedule().next_after(after) else { return };
+        let period = PeriodId::new(nominal);
+        let exists = entry.job.schedule().prev_at_or_before(nominal) == Some(nominal);
+        let previous = decide(&self.entry.job, nominal).chosen();
+        let new = if exists { decide(&entry.job, nominal).chosen() } else { None };
+        if previous != new {
+            work.report(Report::Rescheduled { entry: Arc::clone(entry), period, previous, new });
+        }
+    }
+
+    /// The job is no longer configured. Its runs go on, and their ends are recorded.
+    pub(super) fn remove(&mut self, work: &mut Work<'_>) {
+        self.removed = true;
+        self.dismiss("it is no longer configured", work);
+        self.steps.clear();
+        self.look = None;
+        self.wake = None;
+    }
+
+    /// No more starts.
+    pub(super) fn stop(&mut self, work: &mut Work<'_>) {
+        self.steps.clear();
+        self.dismiss("krond is stopping", work);
+        match mem::replace(&mut self.doing, Doing::Nothing) {
+            Doing::Preparing(ticket, prepared) => {
+                work.tickets.remove(&ticket);
+                work.push(Effect::AbortChild(ticket));
+                if let Prepared::Manual(_, asker) = prepared {
+                    work.answer(asker, Err("krond is stopping".into()));
+                }
+            }
+            // A child at its gate whose record is under way is let go or not by what becomes of the record.
+            doing @ Doing::Writing(_) => self.doing = doing,
+            Doing::Nothing | Doing::Loading | Doing::Terminating(_) => {}
+        }
+    }
+
+    /// Tells everyone who asked for something that they do not get it.
+    fn dismiss(&mut self, why: &str, work: &mut Work<'_>) {
+        for asked in mem::take(&mut self.asked) {
+            let (Asked::Run(asker) | Asked::AcceptClock(asker)) = asked;
+            work.answer(asker, Err(why.into()));
+        }
+    }
+
+    /// Does what can be done now.
+    pub(super) fn advance(&mut self, work: &mut Work<'_>) {
+        loop {
+            if let Doing::Terminating(run) = self.doing
+                && !self.live.iter().any(|live| live.id == run)
+            {
+                self.doing = Doing::Nothing;
+            }
+            if !matches!(self.doing, Doing::Nothing) || self.hold.as_ref().is_some_and(|hold| !hold.is_trying)
+            {
+                return;
+            }
+            if !self.is_known && self.removed {
+                return;
+            } else if !self.is_known {
+                self.doing = Doing::Loading;
+                work.push(Effect::LoadState(work.slot, Arc::clone(&self.entry)));
+            } else if !self.ended.is_empty() {
+                self.record_ends(work);
+            } else if work.stopping || self.removed {
+                return;
+            } else if let Some(asked) = self.asked.pop_front() {
+                match asked {
+                    Asked::Run(asker) => self.prepare_manual(asker, work),
+                    Asked::AcceptClock(asker) => self.accept_clock(asker, work),
+                }
+            } else if let Some(step) = self.steps.pop_front() {
+                self.perform(step, work);
+            } else if let Some(second) = self.look.take() {
+                self.evaluate(second, work);
+            } else {
+                // Whatever had failed is no longer wanted.
+                return self.succeeded(work);
+            }
+        }
+    }
+
+    /// Asks the engine what to do, as of a second.
+    fn evaluate(&mut self, second: i64, work: &mut Work<'_>) {
+        let now = work.now.second();
+        let second = if now - second > STAMP_MAX { now } else { second };
+        let ledger = self.state.ledger();
+        let watch = Watch { since: self.since, now: timestamp(second) };
+        let (steps, wake) = evaluate(&self.entry.job, &ledger, ledger.active(), watch);
+        self.steps = steps.into();
+        self.wake = wake.map(|wake| wake.as_second());
+        // What came due while the job was at work has its own second, too.
+        if let Some(due) = self.wake.take_if(|wake| *wake <= now) {
+            self.look = Some(due);
+        }
+        self.tell_ahead(second, work);
+    }
+
+    /// Tells people once that the job waits for the clock.
+    fn tell_ahead(&mut self, second: i64, work: &mut Work<'_>) {
+        let opens_before = self.entry.job.window().opens_before().as_seconds();
+        let is_ahead = self.state.ledger().is_ahead_of(timestamp(second + opens_before + 1));
+        if let (true, false, Some(watermark)) = (is_ahead, self.is_told_ahead, self.state.watermark()) {
+            work.report(Report::Ahead { entry: Arc::clone(&self.entry), watermark });
+        }
+        self.is_told_ahead = is_ahead;
+    }
+
+    fn perform(&mut self, step: Step, work: &mut Work<'_>) {
+        match step {
+            Step::Record(Record::Settled(settled)) if settled.reason == Reason::Started => {
+                let ticket = work.ticket();
+                work.push(Effect::PrepareChild {
+                    ticket,
+                    entry: Arc::clone(&self.entry),
+                    run: RunId::Period(settled.decision.period_id()),
+                    chosen: settled.decision.chosen(),
+                });
+                self.doing = Doing::Preparing(ticket, Prepared::Period(settled));
+            }
+            Step::Record(record) => self.record(record, work),
+            // It was begun with its record, which is durable by now.
+            Step::Start(_) => {}
+            Step::Terminate(run) => {
+                self.doing = Doing::Terminating(run);
+                self.end_run(run, Because::Replaced, work);
+            }
+        }
+    }
+
+    /// Records what needs no child: this, and what follows of the same kind, in one write.
+    fn record(&mut self, record: Record, work: &mut Work<'_>) {
+        let mut next = State::clone(&self.state);
+        let mut reports = Vec::new();
+        let mut record = Some(record);
+        while let Some(settled) = record.take() {
+            next.apply(&settled, &self.entry.job, None, work.now.wall);
+            let entry = Arc::clone(&self.entry);
+            match settled {
+                Record::Settled(Settled { decision, reason, .. }) => {
+                    reports.push(Report::Settled { entry, decision, reason, process: None });
+                }
+                Record::Passed(passed) => reports.push(Report::Passed { entry, passed }),
+                Record::Manual(_) | Record::Ended(_) => {}
+            }
+            if let Some(Step::Record(Record::Settled(more))) = self.steps.front()
+                && more.reason != Reason::Started
+            {
+                record = Some(Record::Settled(more.clone()));
+                self.steps.pop_front();
+            }
+        }
+        self.write(Writing { reports, ..Writing::of(next) }, false, work);
+    }
+
+    fn record_ends(&mut self, work: &mut Work<'_>) {
+        let ended = mem::take(&mut self.ended);
+        let mut next = State::clone(&self.state);
+        let mut reports = Vec::new();
+        for end in &ended {
+            let Some(run) = next.runs.iter().find(|run| run.id == end.run) else { continue };
+            reports.push(Report::Completed {
+                entry: Arc::clone(&self.entry),
+                run: end.run,
+                process: run.process,
+                exit: end.exit,
+                started_at: run.started_at,
+                ended_at: end.at,
+            });
+            next.end(end.run, end.exit, end.at);
+        }
+        self.write(Writing { reports, ended, ..Writing::of(next) }, false, work);
+    }
+
+    fn prepare_manual(&mut self, asker: Asker, work: &mut Work<'_>) {
+        let number = self.state.runs.iter().filter_map(|run| match run.id {
+            RunId::Manual(number) => Some(number + 1),
+            RunId::Period(_) => None,
+        });
+        // Numbered by the clock, so that the runs of different days differ in the records.
+        let clock = u64::try_from(work.now.wall.as_millisecond()).unwrap_or_default();
+        let number = number.max().unwrap_or_default().max(clock);
+        let (ticket, entry) = (work.ticket(), Arc::clone(&self.entry));
+        work.push(Effect::PrepareChild { ticket, entry, run: RunId::Manual(number), chosen: None });
+        self.doing = Doing::Preparing(ticket, Prepared::Manual(number, asker));
+    }
+
+    fn accept_clock(&mut self, asker: Asker, work: &mut Work<'_>) {
+        let now = PeriodId::new(work.now.wall);
+        let next = State::clone(&self.state).accept_clock(now);
+        self.steps.clear();
+        self.look = Some(work.now.second());
+        let asker = Some((asker, Done::Accepted(now)));
+        self.write(Writing { asker, ..Writing::of(next) }, true, work);
+    }
+
+    fn write(&mut self, mut writing: Writing, archive: bool, work: &mut Work<'_>) {
+        Arc::make_mut(&mut writing.next).cap_history(work.manners.history_max);
+        let state = Arc::clone(&writing.next);
+        work.push(Effect::WriteState { slot: work.slot, state, archive });
+        self.doing = Doing::Writing(writing);
+    }
+
+    /// The child is there. Its record comes before it goes on.
+    pub(super) fn ready(&mut self, ticket: Ticket, process: ProcessId, work: &mut Work<'_>) {
+        match mem::replace(&mut self.doing, Doing::Nothing) {
+            Doing::Preparing(expected, prepared) if expected == ticket && !self.removed => {
+                let mut next = State::clone(&self.state);
+                let (run, report, record, asker) = self.start_of(prepared, process, work.now.wall);
+                next.apply(&record, &self.entry.job, Some(run.clone()), work.now.wall);
+                let reports = vec![report];
+                let child = Some((ticket, run));
+                self.write(Writing { reports, child, asker, ..Writing::of(next) }, false, work);
+            }
+            Doing::Preparing(_, prepared) => {
+                work.push(Effect::AbortChild(ticket));
+                if let Prepared::Manual(_, asker) = prepared {
+                    work.answer(asker, Err("it is no longer configured".into()));
+                }
+            }
+            doing => {
+                self.doing = doing;
+                work.push(Effect::AbortChild(ticket));
+            }
+        }
+    }
+
+    fn start_of(
+        &self,
+        prepared: Prepared,
+        process: ProcessId,
+        started_at: Timestamp,
+    ) -> (Run, Report, Record, Option<(Asker, Done)>) {
+        let entry = Arc::clone(&self.entry);
+        match prepared {
+            Prepared::Period(settled) => {
+                let Settled { decision, reason, .. } = settled;
+                let run = Run {
+                    id: RunId::Period(decision.period_id()),
+                    process,
+                    started_at,
+                    chosen: decision.chosen(),
+                    seed_hash: decision.seed_hash().to_string(),
+                };
+                let report = Report::Settled { entry, decision, reason, process: Some(process) };
+                (run, report, Record::Settled(settled), None)
+            }
+            Prepared::Manual(number, asker) => {
+                let id = RunId::Manual(number);
+                let run = Run { id, process, started_at, chosen: None, seed_hash: String::new() };
+                let report = Report::Manual { entry, run: id, process };
+                (run, report, Record::Manual(id), Some((asker, Done::Started(id, process))))
+            }
+        }
+    }
+
+    /// The state is durable: it is what is remembered now, and the child may go on.
+    pub(super) fn written(&mut self, work: &mut Work<'_>) {
+        let Doing::Writing(writing) = mem::replace(&mut self.doing, Doing::Nothing) else { return };
+        self.state = writing.next;
+        if let Some((ticket, run)) = writing.child {
+            let (slot, process) = (work.slot, run.process);
+            work.push(Effect::ReleaseChild { ticket, slot, run: run.id, process });
+            self.begin(run.id, process, Duration::ZERO, work);
+        }
+        for report in writing.reports {
+            work.report(report);
+        }
+        if let Some((asker, done)) = writing.asker {
+            work.answer(asker, Ok(done));
+        }
+        self.succeeded(work);
+    }
+
+    /// The state may not be durable. Nothing is started by it, and it is decided again.
+    pub(super) fn write_failed(&mut self, error: String, work: &mut Work<'_>) {
+        let Doing::Writing(writing) = mem::replace(&mut self.doing, Doing::Nothing) else { return };
+        if let Some((ticket, _)) = writing.child {
+            work.push(Effect::AbortChild(ticket));
+        }
+        if let Some((asker, _)) = writing.asker {
+            work.answer(asker, Err(format!("its state could not be written: {error}")));
+        }
+        self.ended = writing.ended.into_iter().chain(mem::take(&mut self.ended)).collect();
+        self.hold("write state", error, work);
+    }
+
+    pub(super) fn spawn_failed(&mut self, error: String, work: &mut Work<'_>) {
+        let Doing::Preparing(_, prepared) = mem::replace(&mut self.doing, Doing::Nothing) else { return };
+        match prepared {
+            Prepared::Period(_) => self.hold("start", error, work),
+            Prepared::Manual(_, asker) => work.answer(asker, Err(error)),
+        }
+    }
+
+    /// Lets the job wait. What it was about to do is decided again when it is tried again.
+    fn hold(&mut self, operation: &'static str, error: String, work: &mut Work<'_>) {
+        let failures = self.hold.take().map_or(0, |hold| hold.failures);
+        let retry_in = RETRY_MIN.saturating_mul(1 << failures.min(8)).min(RETRY_MAX);
+        self.steps.clear();
+        self.hold = Some(Hold {
+            operation,
+            error: error.clone(),
+            failures: failures + 1,
+            until: work.now.uptime + retry_in,
+            is_trying: false,
+        });
+        work.report(Report::Held { entry: Arc::clone(&self.entry), operation, error, retry_in });
+    }
+
+    fn succeeded(&mut self, work: &mut Work<'_>) {
+        if self.hold.take().is_some() {
+            work.report(Report::Recovered(Arc::clone(&self.entry)));
+        }
+    }
+
+    /// A run is under way.
+    fn begin(&mut self, id: RunId, process: ProcessId, ran: Duration, work: &Work<'_>) {
+        let timeout = self.entry.command.timeout.map(|timeout| seconds(timeout).saturating_sub(ran));
+        let timeout_at = timeout.map(|left| work.now.uptime + left);
+        self.live.push(Live { id, process, timeout_at, ending: None });
+    }
+
+    /// A run is over.
+    pub(super) fn exited(&mut self, run: RunId, exit: Option<i32>, at: Timestamp) {
+        let Some(place) = self.live.iter().position(|live| live.id == run) else { return };
+        self.live.remove(place);
+        self.ended.push(Ended { run, exit, at });
+    }
+
+    /// Asks a run to end.
+    fn end_run(&mut self, run: RunId, because: Because, work: &mut Work<'_>) {
+        let Some(live) = self.live.iter_mut().find(|live| live.id == run) else { return };
+        let signal = if live.ending.is_some() { Signal::Kill } else { Signal::Term };
+        let patience = if signal == Signal::Kill { STUCK_AFTER } else { work.manners.grace };
+        live.ending = Some(Ending { because, signal, next_at: work.now.uptime + patience });
+        let (entry, process) = (Arc::clone(&self.entry), live.process);
+        work.push(Effect::Signal(work.slot, run, process, signal));
+        work.report(Report::Ending { entry, run, process, because, signal });
+    }
+
+    /// Something by the other clock is due.
+    pub(super) fn alarm(&mut self, work: &mut Work<'_>) {
+        let now = work.now.uptime;
+        if let Some(hold) = self.hold.as_mut().filter(|hold| !hold.is_trying && hold.until <= now) {
+            hold.is_trying = true;
+            self.look = Some(work.now.second());
+        }
+        let due: Vec<(RunId, Because, Option<Signal>)> = self
+            .live
+            .iter()
+            .filter(|live| live.next_alarm().is_some_and(|at| at <= now))
+            .map(|live| match live.ending {
+                Some(ending) => (live.id, ending.because, Some(ending.signal)),
+                None => (live.id, Because::Timeout, None),
+            })
+            .collect();
+        for (run, because, sent) in due {
+            if sent == Some(Signal::Kill) {
+                self.tell_stuck(run, work);
+            }
+            self.end_run(run, because, work);
+        }
+    }
+
+    /// Even killing did not help. Who waits for its end is decided about again.
+    fn tell_stuck(&mut self, run: RunId, work: &mut Work<'_>) {
+        let Some(live) = self.live.iter().find(|live| live.id == run) else { return };
+        let (entry, process) = (Arc::clone(&self.entry), live.process);
+        work.report(Report::Stuck { entry, run, process });
+        if matches!(self.doing, Doing::Terminating(waits) if waits == run) {
+            self.doing = Doing::Nothing;
+            self.hold("end run", format!("process {} does not end", process.pid), work);
+        }
+    }
+
+    pub(super) fn next_alarm(&self) -> Option<Duration> {
+        let hold = self.hold.as_ref().filter(|hold| !hold.is_trying).map(|hold| hold.until);
+        self.live.iter().filter_map(Live::next_alarm).chain(hold).min()
+    }
+}
+
+impl Live {
+    fn next_alarm(&self) -> Option<Duration> {
+        self.ending.map(|ending| ending.next_at).or(self.timeout_at)
+    }
+}
+
+impl Writing {
+    fn of(next: State) -> Writing {
+        Writing { next: Arc::new(next), reports: Vec::new(), child: None, ended: Vec::new(), asker: None }
+    }
+}
+
+fn timestamp(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap_or(Timestamp::MAX)
+}
+
+fn seconds(duration: kron_schedule::Duration) -> Duration {
+    Duration::from_secs(duration.as_seconds().unsigned_abs())
+}

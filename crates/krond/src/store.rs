@@ -1,0 +1,304 @@
+//! The state of all jobs, in one directory: STATE's files, written its way.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io::{self, ErrorKind};
+
+use jiff::{SignedDuration, Timestamp};
+use kron_core::{Job, PeriodId};
+
+use crate::files::{Contents, Files};
+use crate::process::ProcessId;
+use crate::state::State;
+use crate::wire::{self, Unusable};
+
+/// The most files written together. Their cost is shared, and so is a failure.
+pub const WAVE_MAX: usize = 256;
+
+/// How far after now a time in a damaged file is believed.
+///
+/// A wrong clock may have led a job far into the future, and then the file's time of modification says so too
+/// ([`modified`]). A date in its content alone is more likely one of the damaged bytes.
+const SALVAGE_MAX: SignedDuration = SignedDuration::from_hours(366 * 24);
+
+/// What is left of temporary files ends like this.
+const TEMPORARY: &str = ".tmp";
+
+/// State files in a directory.
+#[derive(Debug)]
+pub struct Store<F> {
+    files: F,
+    missing: Missing,
+    /// Distinguishes temporary names.
+    written: Cell<u64>,
+}
+
+/// What a job without a state file is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Missing {
+    /// New: nothing of it has run.
+    #[default]
+    New,
+    /// One whose file was lost: nothing up to now may run again.
+    Fence,
+}
+
+/// What was found of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Loaded {
+    /// Its state, as it was written.
+    Found(State),
+    /// No file. The state is new, or fenced if the store is told so.
+    Missing(State),
+    /// A file that was damaged. It is kept under another name, and a fenced state stands in its place.
+    Fenced {
+        /// The state that stands there now.
+        state: State,
+        /// What was wrong with the file.
+        why: String,
+        /// The name it is kept under.
+        kept_as: String,
+    },
+    /// A file that cannot be read or replaced now. The job must wait.
+    Unreadable(String),
+}
+
+/// A file that no daemon of this version may touch.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Refused {
+    file: String,
+    identity: String,
+    why: Unusable,
+}
+
+impl<F: Files> Store<F> {
+    /// The store in that directory, which must be locked.
+    #[must_use]
+    pub fn new(files: F, missing: Missing) -> Store<F> {
+        Store { files, missing, written: Cell::new(0) }
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn files(&self) -> &F {
+        &self.files
+    }
+
+    /// Removes what a crash has left half done. Only who holds the lock may.
+    ///
+    /// # Errors
+    ///
+    /// If the directory cannot be read. A file that cannot be removed is left.
+    pub fn clean(&self) -> io::Result<()> {
+        for name in self.files.list()? {
+            if name.ends_with(TEMPORARY) {
+                let _ = self.files.remove(&name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the state of a job. What is damaged is put aside, and replaced by a state that lets nothing run
+    /// again that may have run.
+    ///
+    /// # Errors
+    ///
+    /// If the file is of another version, or another job's. The daemon must not start.
+    pub fn load(
+        &self,
+        job: &Job,
+        now: Timestamp,
+        is_running: impl Fn(&ProcessId) -> bool,
+    ) -> Result<Loaded, Refused> {
+        let identity = job.identity();
+        let file = wire::file_name(identity);
+        let contents = match self.files.read(&file) {
+            Ok(contents) => contents,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Ok(Loaded::Missing(match self.missing {
+                    Missing::New => State::new(identity),
+                    Missing::Fence => State::fenced(identity, latest_open(job, now)),
+                }));
+            }
+            Err(error) => return Ok(Loaded::Unreadable(format!("could not read {file}: {error}"))),
+        };
+        match wire::decode(&contents.bytes, identity) {
+            Ok(state) => Ok(Loaded::Found(state)),
+            Err(Unusable::Corrupt(why)) => Ok(self.replace(job, &file, &contents, why, now, is_running)),
+            Err(why) => Err(Refused { file, identity: identity.to_owned(), why }),
+        }
+    }
+
+    /// Puts a damaged file aside and a fenced state in its place. The name is never without a file: a crash
+    /// half-way leaves the damaged one, and not what looks like a job that was never seen.
+    fn replace(
+        &self,
+        job: &Job,
+        file: &str,
+        damaged: &Contents,
+        why: String,
+        now: Timestamp,
+        is_running: impl Fn(&ProcessId) -> bool,
+    ) -> Loaded {
+        let salvage = wire::salvage(&damaged.bytes);
+        let believed = now.saturating_add(SALVAGE_MAX).unwrap_or(Timestamp::MAX);
+        let found = salvage.latest.filter(|latest| *latest <= believed);
+        let fence =
+            [Some(latest_open(job, now).nominal()), Some(damaged.modified), found].into_iter().flatten();
+        let fence = fence.max().expect("there is now");
+        let mut state = State::fenced(job.identity(), ceiling(fence));
+        state.runs = salvage.runs.into_iter().filter(|run| is_running(&run.process)).collect();
+        let kept_as = format!("{file}.corrupt.{}", stamp(now));
+        let kept = match self.files.link(file, &kept_as) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            linked => linked,
+        };
+        let replaced = kept.and_then(|()| self.write_one(&state, now));
+        match replaced {
+            Ok(()) => Loaded::Fenced { state, why, kept_as },
+            Err(error) => {
+                Loaded::Unreadable(format!("{file} is damaged ({why}) and could not be replaced: {error}"))
+            }
+        }
+    }
+
+    /// Keeps a copy of a job's file under another name, before an operator overrules it.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such copy afterwards.
+    pub fn archive(&self, identity: &str, now: Timestamp) -> io::Result<String> {
+        let file = wire::file_name(identity);
+        let kept_as = format!("{file}.archived.{}", stamp(now));
+        self.files.link(&file, &kept_as)?;
+        self.files.sync_directory()?;
+        Ok(kept_as)
+    }
+
+    /// Writes one state.
+    ///
+    /// # Errors
+    ///
+    /// If it may not be durable.
+    pub fn write_one(&self, state: &State, now: Timestamp) -> io::Result<()> {
+        self.write(&[(state, now)]).pop().expect("one answer for one state")
+    }
+
+    /// Writes states of different jobs, as STATE says: temporary files, flushed, renamed, and the directory
+    /// flushed. The flushes are shared, and so is their failure. Answers in the order asked.
+    ///
+    /// A state that could not be written may still be found later. Nothing was started by it, so nothing is
+    /// lost but a run.
+    pub fn write(&self, wave: &[(&State, Timestamp)]) -> Vec<io::Result<()>> {
+        let mut answers: Vec<io::Result<()>> = Vec::with_capacity(wave.len());
+        let mut temporary = Vec::with_capacity(wave.len());
+        for (state, now) in wave {
+            let name = self.temporary();
+            let written = self.files.create(&name, &wire::encode(state), modified(state, *now));
+            if written.is_err() {
+                let _ = self.files.remove(&name);
+            }
+            answers.push(written);
+            temporary.push(name);
+        }
+        let fail = |answers: &mut Vec<io::Result<()>>, error: &io::Error| {
+            for answer in answers.iter_mut().filter(|answer| answer.is_ok()) {
+                *answer = Err(copy(error));
+            }
+        };
+        let names: Vec<String> = good(&answers, &temporary).cloned().collect();
+        if names.is_empty() {
+            return answers;
+        }
+        if let Err(error) = self.files.sync(&names) {
+            for name in &names {
+                let _ = self.files.remove(name);
+            }
+            fail(&mut answers, &error);
+            return answers;
+        }
+        for ((answer, name), (state, _)) in answers.iter_mut().zip(&temporary).zip(wave) {
+            if answer.is_ok() {
+                *answer = self.files.rename(name, &wire::file_name(&state.identity));
+                if answer.is_err() {
+                    let _ = self.files.remove(name);
+                }
+            }
+        }
+        if let Err(error) = self.files.sync_directory() {
+            fail(&mut answers, &error);
+        }
+        answers
+    }
+
+    fn temporary(&self) -> String {
+        let number = self.written.get() + 1;
+        self.written.set(number);
+        format!("{number}{TEMPORARY}")
+    }
+}
+
+fn good<'a>(answers: &'a [io::Result<()>], names: &'a [String]) -> impl Iterator<Item = &'a String> {
+    answers.iter().zip(names).filter(|(answer, _)| answer.is_ok()).map(|(_, name)| name)
+}
+
+/// The time of modification a state file gets: its watermark, or now if that is later. It survives any damage
+/// to the content, and bounds what the content may have said.
+fn modified(state: &State, now: Timestamp) -> Timestamp {
+    state.watermark().map_or(now, |watermark| watermark.nominal().max(now))
+}
+
+/// The latest nominal time whose window can be open.
+fn latest_open(job: &Job, now: Timestamp) -> PeriodId {
+    let ahead = SignedDuration::from_secs(job.window().opens_before().as_seconds());
+    ceiling(now.saturating_add(ahead).unwrap_or(Timestamp::MAX))
+}
+
+/// The first whole second at or after an instant.
+fn ceiling(instant: Timestamp) -> PeriodId {
+    let floor = PeriodId::new(instant);
+    if floor.nominal() == instant {
+        return floor;
+    }
+    PeriodId::new(instant.saturating_add(SignedDuration::from_secs(1)).unwrap_or(Timestamp::MAX))
+}
+
+/// A time as part of a file name: `20260301T120000Z`.
+fn stamp(now: Timestamp) -> String {
+    PeriodId::new(now).to_string().replace(['-', ':'], "")
+}
+
+fn copy(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
+
+impl Loaded {
+    /// The state to go on with, if there is one.
+    #[must_use]
+    pub fn state(self) -> Option<State> {
+        match self {
+            Loaded::Found(state) | Loaded::Missing(state) | Loaded::Fenced { state, .. } => Some(state),
+            Loaded::Unreadable(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Refused { file, identity, why } = self;
+        match why {
+            Unusable::Version(found) => write!(
+                f,
+                "{file} (of {identity}) has Version {found:?}, and this krond reads \"1\": use the krond that wrote it"
+            ),
+            Unusable::Identity(found) => write!(
+                f,
+                "{file} should be of {identity} and says that it is of {found}: put the right file in its place, \
+                 or move it away to begin anew"
+            ),
+            Unusable::Corrupt(why) => write!(f, "{file} (of {identity}) is damaged: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}

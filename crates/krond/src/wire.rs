@@ -1,0 +1,384 @@
+//! The state file: every name that STATE gives, and nothing of it anywhere else.
+//!
+//! Beside STATE's keys stand some that a reader may ignore: `Pending`, `OtherExecutions`, the kernel's names
+//! for a process, the reason of an ending, and last of all `Checksum`, by which damage is told from truth.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use kron_core::{Outcome, PeriodId, Reason, RunId};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::process::ProcessId;
+use crate::state::{Ending, Last, Run, State};
+
+/// The version of the schema that is written.
+const VERSION: &str = "1";
+
+/// The name of the file of a job: `<hex(sha256(identity))>.json`.
+#[must_use]
+pub fn file_name(identity: &str) -> String {
+    format!("{}.json", hex(identity.as_bytes()))
+}
+
+/// The text of a state file.
+#[must_use]
+pub fn encode(state: &State) -> Vec<u8> {
+    let text =
+        serde_json::to_string(&StateFile::from(state)).expect("no map in it has keys other than strings");
+    let body = text.strip_suffix('}').expect("it is an object");
+    format!("{body}{CHECKSUM}{}{END}", hex(body.as_bytes())).into_bytes()
+}
+
+/// Reads a state file of that job.
+///
+/// # Errors
+///
+/// If it cannot be taken for what was written: see [`Unusable`].
+pub fn decode(bytes: &[u8], identity: &str) -> Result<State, Unusable> {
+    let corrupt = |why: &dyn fmt::Display| Unusable::Corrupt(why.to_string());
+    let text = std::str::from_utf8(bytes).map_err(|error| corrupt(&error))?.trim_end();
+    let sealed = match unseal(text) {
+        Some((body, checksum)) if hex(body.as_bytes()) != checksum => {
+            return Err(corrupt(&"its checksum does not match"));
+        }
+        found => found.is_some(),
+    };
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| corrupt(&error))?;
+    let object = value.as_object().ok_or_else(|| corrupt(&"expected an object"))?;
+    // Without its checksum a file may be damaged anywhere, and one byte of that may have been the checksum's
+    // name. A file that somebody else wrote has STATE's keys and no others.
+    if let Some(key) = object.keys().find(|key| !sealed && !KEYS.contains(&key.as_str())) {
+        return Err(corrupt(&format_args!("it has no checksum, and the unknown key `{key}`")));
+    }
+    let version = object.get("Version").and_then(|version| version.as_str());
+    let version = version.ok_or_else(|| corrupt(&"it has no `Version`"))?.to_owned();
+    let value = migrate(&version, value).ok_or(Unusable::Version(version))?;
+    let file: StateFile = serde_json::from_value(value).map_err(|error| corrupt(&error))?;
+    if file.identity != identity {
+        return Err(Unusable::Identity(file.identity));
+    }
+    file.try_into().map_err(|why: String| corrupt(&why))
+}
+
+/// Why a state file cannot be used.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Unusable {
+    /// It is not what was written.
+    Corrupt(String),
+    /// It is of another version, which is named here, and there is no way from that one to this.
+    Version(String),
+    /// It is the file of another job, whose identity is named here.
+    Identity(String),
+}
+
+/// What can still be read of a damaged file. Whoever uses it must verify it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Salvage {
+    /// The latest time found where a period stands.
+    pub latest: Option<Timestamp>,
+    /// Runs that were under way.
+    pub runs: Vec<Run>,
+}
+
+/// Looks for what is left in a damaged file, byte by byte.
+#[must_use]
+pub fn salvage(bytes: &[u8]) -> Salvage {
+    let text = String::from_utf8_lossy(bytes);
+    let values = |key: &'static str| text.match_indices(key).map(|(at, _)| &text[at + key.len()..]);
+    let periods = ["\"LastHandledPeriodID\":", "\"LastNominalTime\":", "\"PeriodID\":", "\"NominalTime\":"];
+    let times = periods.into_iter().flat_map(values).filter_map(|value| {
+        let value = value.trim_start().strip_prefix('"')?;
+        value.get(..TIME_LENGTH)?.parse::<Timestamp>().ok()
+    });
+    let first = |value| serde_json::Deserializer::from_str(value).into_iter::<Execution>().next()?.ok();
+    let runs = values("\"ActiveExecution\":").filter_map(first).filter_map(|active| active.try_into().ok());
+    Salvage { latest: times.max(), runs: runs.take(1).collect() }
+}
+
+/// The length of `2026-03-01T00:00:00Z`.
+const TIME_LENGTH: usize = 20;
+
+/// Makes a file of an older version one of this. There is none yet: the first step will be written here, as a
+/// function from one version's object to the next one's that keeps `LastHandledPeriodID`.
+fn migrate(version: &str, value: serde_json::Value) -> Option<serde_json::Value> {
+    (version == VERSION).then_some(value)
+}
+
+const CHECKSUM: &str = r#","Checksum":""#;
+const END: &str = r#""}"#;
+
+/// The text before the checksum, and the checksum, if there is one.
+fn unseal(text: &str) -> Option<(&str, &str)> {
+    let (body, checksum) = text.strip_suffix(END)?.rsplit_once(CHECKSUM)?;
+    (checksum.len() == 64).then_some((body, checksum))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// STATE's keys, and Kron's own.
+const KEYS: [&str; 10] = [
+    "Version",
+    "Identity",
+    "LastHandledPeriodID",
+    "LastOutcome",
+    "LastChosenTime",
+    "LastNominalTime",
+    "ActiveExecution",
+    "History",
+    "Pending",
+    "OtherExecutions",
+];
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct StateFile {
+    version: String,
+    identity: String,
+    #[serde(rename = "LastHandledPeriodID")]
+    last_handled_period_id: String,
+    last_outcome: String,
+    last_chosen_time: String,
+    last_nominal_time: String,
+    /// The run of a period that started last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    active_execution: Option<Execution>,
+    #[serde(default)]
+    history: Vec<HistoryEntry>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pending: Vec<String>,
+    /// The other runs under way, in the order of their starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    other_executions: Vec<Execution>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Execution {
+    /// Empty for a run that no period asked for.
+    #[serde(rename = "PeriodID")]
+    period_id: String,
+    #[serde(rename = "PID")]
+    pid: u32,
+    started_at: String,
+    chosen_time: String,
+    #[serde(default, rename = "BootID")]
+    boot_id: String,
+    #[serde(default)]
+    start_ticks: u64,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    seed_hash: String,
+    /// The number of a run that no period asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    manual: Option<u64>,
+    /// Its place among the runs under way, where `ActiveExecution` is not the last of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    place: Option<usize>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct HistoryEntry {
+    #[serde(rename = "PeriodID")]
+    period_id: String,
+    outcome: String,
+    nominal_time: String,
+    chosen_time: String,
+    completed_at: String,
+    exit_code: Option<i32>,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    started_at: String,
+    #[serde(default)]
+    seed_hash: String,
+}
+
+impl From<&State> for StateFile {
+    fn from(state: &State) -> StateFile {
+        let newest = state.runs.iter().rposition(|run| matches!(run.id, RunId::Period(_)));
+        let last_place = state.runs.len().saturating_sub(1);
+        let mut others: Vec<Execution> = state.runs.iter().map(Execution::from).collect();
+        let active_execution = newest.map(|newest| Execution {
+            place: (newest != last_place).then_some(newest),
+            ..others.remove(newest)
+        });
+        let period = state.last.map(|last| last.period.to_string()).unwrap_or_default();
+        StateFile {
+            version: VERSION.into(),
+            identity: state.identity.clone(),
+            last_handled_period_id: period.clone(),
+            last_outcome: state.last.map(|last| last.outcome.to_string()).unwrap_or_default(),
+            last_chosen_time: state.last.map(|last| time(last.chosen)).unwrap_or_default(),
+            last_nominal_time: period,
+            active_execution,
+            history: state.history.iter().map(HistoryEntry::from).collect(),
+            pending: state.pending.iter().map(PeriodId::to_string).collect(),
+            other_executions: others,
+        }
+    }
+}
+
+impl TryFrom<StateFile> for State {
+    type Error = String;
+
+    fn try_from(file: StateFile) -> Result<State, String> {
+        let last = match file.last_handled_period_id.as_str() {
+            "" => None,
+            period => Some(Last {
+                period: parse_period(period)?,
+                outcome: parse_outcome(&file.last_outcome)?,
+                chosen: parse_time(&file.last_chosen_time)?,
+            }),
+        };
+        let mut runs = file.other_executions.into_iter().map(Run::try_from).collect::<Result<Vec<_>, _>>()?;
+        if let Some(active) = file.active_execution {
+            let place = active.place.unwrap_or(runs.len()).min(runs.len());
+            runs.insert(place, active.try_into()?);
+        }
+        Ok(State {
+            identity: file.identity,
+            last,
+            pending: file.pending.iter().map(|period| parse_period(period)).collect::<Result<_, _>>()?,
+            runs,
+            history: file.history.into_iter().map(Ending::try_from).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl From<&Run> for Execution {
+    fn from(run: &Run) -> Execution {
+        let (period_id, manual) = match run.id {
+            RunId::Period(period) => (period.to_string(), None),
+            RunId::Manual(number) => (String::new(), Some(number)),
+        };
+        Execution {
+            period_id,
+            pid: run.process.pid,
+            started_at: run.started_at.to_string(),
+            chosen_time: time(run.chosen),
+            boot_id: run.process.boot.to_string(),
+            start_ticks: run.process.start_ticks,
+            seed_hash: run.seed_hash.clone(),
+            manual,
+            place: None,
+        }
+    }
+}
+
+impl TryFrom<Execution> for Run {
+    type Error = String;
+
+    fn try_from(execution: Execution) -> Result<Run, String> {
+        let id = match execution.manual {
+            Some(number) => RunId::Manual(number),
+            None => RunId::Period(parse_period(&execution.period_id)?),
+        };
+        // A file that another program wrote names a bare PID, which identifies nobody: boot 0 never was.
+        let boot = match execution.boot_id.as_str() {
+            "" => crate::process::BootId::new(0),
+            boot => boot.parse().map_err(|_| format!("expected the id of a boot, but found `{boot}`"))?,
+        };
+        let started_at = parse_time(&execution.started_at)?;
+        Ok(Run {
+            id,
+            process: ProcessId { boot, pid: execution.pid, start_ticks: execution.start_ticks },
+            started_at: started_at.ok_or("expected a time, but found no `StartedAt`")?,
+            chosen: parse_time(&execution.chosen_time)?,
+            seed_hash: execution.seed_hash,
+        })
+    }
+}
+
+impl From<&Ending> for HistoryEntry {
+    fn from(ending: &Ending) -> HistoryEntry {
+        HistoryEntry {
+            period_id: ending.period.to_string(),
+            outcome: ending.reason.outcome().to_string(),
+            nominal_time: ending.period.to_string(),
+            chosen_time: time(ending.chosen),
+            completed_at: ending.completed_at.to_string(),
+            exit_code: ending.exit,
+            reason: reason_name(ending.reason).into(),
+            started_at: time(ending.started_at),
+            seed_hash: ending.seed_hash.clone(),
+        }
+    }
+}
+
+impl TryFrom<HistoryEntry> for Ending {
+    type Error = String;
+
+    fn try_from(entry: HistoryEntry) -> Result<Ending, String> {
+        let outcome = parse_outcome(&entry.outcome)?;
+        let reason = REASONS.into_iter().find(|reason| reason_name(*reason) == entry.reason);
+        let completed_at = parse_time(&entry.completed_at)?;
+        Ok(Ending {
+            period: parse_period(&entry.period_id)?,
+            reason: reason.filter(|reason| reason.outcome() == outcome).unwrap_or(plain_reason(outcome)),
+            chosen: parse_time(&entry.chosen_time)?,
+            started_at: parse_time(&entry.started_at)?,
+            completed_at: completed_at.ok_or("expected a time, but found no `CompletedAt`")?,
+            exit: entry.exit_code,
+            seed_hash: entry.seed_hash,
+        })
+    }
+}
+
+/// Every reason there is.
+pub(crate) const REASONS: [Reason; 7] = [
+    Reason::Started,
+    Reason::FoundRunning,
+    Reason::DeadlinePassed,
+    Reason::NoCandidate,
+    Reason::Rescheduled,
+    Reason::StillRunning,
+    Reason::Superseded,
+];
+
+/// The name of a reason in files, logs and metrics.
+pub(crate) const fn reason_name(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Started => "started",
+        Reason::FoundRunning => "found-running",
+        Reason::DeadlinePassed => "deadline-passed",
+        Reason::NoCandidate => "no-candidate",
+        Reason::Rescheduled => "rescheduled",
+        Reason::StillRunning => "still-running",
+        Reason::Superseded => "superseded",
+    }
+}
+
+/// What a file that gives no reason must have meant.
+const fn plain_reason(outcome: Outcome) -> Reason {
+    match outcome {
+        Outcome::Executed => Reason::Started,
+        Outcome::Missed => Reason::DeadlinePassed,
+        Outcome::Skipped => Reason::StillRunning,
+        Outcome::Unschedulable => Reason::NoCandidate,
+    }
+}
+
+fn time(time: Option<Timestamp>) -> String {
+    time.map(|time| time.to_string()).unwrap_or_default()
+}
+
+fn parse_time(text: &str) -> Result<Option<Timestamp>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|_| format!("expected a time, but found `{text}`"))
+}
+
+fn parse_period(text: &str) -> Result<PeriodId, String> {
+    text.parse().map_err(|error: kron_core::PeriodIdError| error.to_string())
+}
+
+fn parse_outcome(text: &str) -> Result<Outcome, String> {
+    let outcomes = [Outcome::Executed, Outcome::Missed, Outcome::Skipped, Outcome::Unschedulable];
+    let found = outcomes.into_iter().find(|outcome| outcome.name() == text);
+    found.ok_or_else(|| format!("expected an outcome, but found `{text}`"))
+}
