@@ -1,0 +1,177 @@
+//! The settings file. `krond.toml` beside this file is its reference, and the default.
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::daemon::Manners;
+use crate::paths::Paths;
+use crate::store::Missing;
+
+/// The settings file with every setting and its default.
+pub const REFERENCE: &str = include_str!("krond.toml");
+
+/// How krond is set up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The krontabs: a directory, or one file.
+    pub config: PathBuf,
+    /// State and records.
+    pub state_dir: PathBuf,
+    /// The control socket.
+    pub runtime_dir: PathBuf,
+    /// The most endings that a state file keeps.
+    pub history: usize,
+    /// For how many days the daily records are kept.
+    pub outcome_days: u16,
+    /// How long a run that is asked to end has until it is killed.
+    pub grace: Duration,
+    /// Whether runs get krond's own environment.
+    pub inherit_environment: bool,
+    /// What a job without a state file is.
+    pub on_missing_state: Missing,
+    /// The file that metrics are written to.
+    pub metrics_file: Option<PathBuf>,
+}
+
+impl Settings {
+    /// Reads the settings of a file, which must be there, or of the usual place, which need not.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read or says something that krond does not understand.
+    pub fn load(given: Option<&Path>, paths: &Paths) -> Result<Settings, SettingsError> {
+        let path = given.unwrap_or(&paths.settings);
+        let error = |why: String| SettingsError { path: path.to_owned(), why };
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(missing) if given.is_none() && missing.kind() == ErrorKind::NotFound => String::new(),
+            Err(failed) => return Err(error(failed.to_string())),
+        };
+        let written: Written = toml::from_str(&text).map_err(|failed| error(failed.to_string()))?;
+        written.with(paths).map_err(error)
+    }
+
+    /// How the daemon behaves by them.
+    #[must_use]
+    pub fn manners(&self) -> Manners {
+        Manners { history_max: self.history, grace: self.grace }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    config: Option<PathBuf>,
+    state_dir: Option<PathBuf>,
+    runtime_dir: Option<PathBuf>,
+    history: Option<usize>,
+    outcome_days: Option<u16>,
+    grace: Option<String>,
+    inherit_environment: Option<bool>,
+    on_missing_state: Option<String>,
+    metrics_file: Option<PathBuf>,
+}
+
+/// The most endings that a state file may be told to keep: it is written whole, and often.
+const HISTORY_MAX: usize = 1_000;
+
+impl Written {
+    fn with(self, paths: &Paths) -> Result<Settings, String> {
+        let absolute = |key: &str, path: Option<PathBuf>| match path {
+            Some(path) if !path.is_absolute() => {
+                Err(format!("`{key}`: expected an absolute path, but found `{}`", path.display()))
+            }
+            path => Ok(path),
+        };
+        let grace = match self.grace.as_deref() {
+            None => Duration::from_secs(10),
+            Some(text) => duration("grace", text)?,
+        };
+        let history = self.history.unwrap_or(20);
+        if history > HISTORY_MAX {
+            return Err(format!("`history`: expected at most {HISTORY_MAX}, but found {history}"));
+        }
+        Ok(Settings {
+            config: absolute("config", self.config)?.unwrap_or_else(|| paths.config.clone()),
+            state_dir: absolute("state_dir", self.state_dir)?.unwrap_or_else(|| paths.state.clone()),
+            runtime_dir: absolute("runtime_dir", self.runtime_dir)?.unwrap_or_else(|| paths.runtime.clone()),
+            history,
+            outcome_days: self.outcome_days.unwrap_or(90),
+            grace,
+            inherit_environment: self.inherit_environment.unwrap_or(false),
+            on_missing_state: match self.on_missing_state.as_deref() {
+                None | Some("new") => Missing::New,
+                Some("fence") => Missing::Fence,
+                Some(found) => {
+                    return Err(format!(
+                        "`on_missing_state`: expected \"new\" or \"fence\", but found {found:?}"
+                    ));
+                }
+            },
+            metrics_file: absolute("metrics_file", self.metrics_file)?,
+        })
+    }
+}
+
+fn duration(key: &str, text: &str) -> Result<Duration, String> {
+    let parsed: kron_schedule::Duration =
+        text.parse().map_err(|error| format!("`{key}`: {error} (such as \"10s\")"))?;
+    u64::try_from(parsed.as_seconds())
+        .map(Duration::from_secs)
+        .map_err(|_| format!("`{key}`: expected no less than 0s, but found {text:?}"))
+}
+
+/// Why settings cannot be used.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SettingsError {
+    path: PathBuf,
+    why: String,
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "could not use the settings in {}: {}", self.path.display(), self.why.trim_end())
+    }
+}
+
+impl std::error::Error for SettingsError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Settings, String> {
+        let written: Written = toml::from_str(text).map_err(|error| error.to_string())?;
+        written.with(&Paths::system())
+    }
+
+    #[test]
+    fn the_reference_says_the_defaults() {
+        assert_eq!(read(REFERENCE).unwrap(), read("").unwrap());
+        let everything = REFERENCE.replace("\n# config", "\nconfig").replace("\n# state_dir", "\nstate_dir");
+        let everything = everything.replace("\n# runtime_dir", "\nruntime_dir");
+        assert_eq!(read(&everything).unwrap(), read("").unwrap());
+        let metrics = everything.replace("\n# metrics_file", "\nmetrics_file");
+        assert!(read(&metrics).unwrap().metrics_file.is_some());
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        for (text, message) in [
+            ("state_dir = \"x\"", "`state_dir`: expected an absolute path, but found `x`"),
+            (
+                "on_missing_state = \"x\"",
+                "`on_missing_state`: expected \"new\" or \"fence\", but found \"x\"",
+            ),
+            ("history = 1001", "`history`: expected at most 1000, but found 1001"),
+        ] {
+            assert_eq!(read(text).unwrap_err(), message);
+        }
+        assert!(read("grace = \"soon\"").unwrap_err().starts_with("`grace`: "));
+        assert!(read("histroy = 3").unwrap_err().contains("unknown field `histroy`"));
+    }
+}
