@@ -178,6 +178,12 @@ impl Parsed {
         self.problems.iter().any(Problem::is_error)
     }
 
+    /// How many errors there are, those included that are only counted.
+    #[must_use]
+    pub fn error_count(&self) -> u32 {
+        self.problems.iter().filter(|problem| problem.is_error()).map(Problem::count).sum()
+    }
+
     /// The entry of that name.
     #[must_use]
     pub fn entry(&self, name: &str) -> Option<&Entry> {

@@ -40,14 +40,20 @@ pub(crate) enum Failure {
 #[derive(Debug)]
 pub(crate) struct Invalid {
     pub(crate) file: String,
-    /// One for each error, ready to be printed below the message.
+    /// What is told, ready to be printed below the message.
     pub(crate) errors: Vec<String>,
+    /// How many errors there are; the last that is told may stand for many.
+    pub(crate) count: u32,
 }
 
 impl Invalid {
     pub(crate) fn new<'p>(file: &str, problems: impl IntoIterator<Item = &'p Problem>) -> Invalid {
-        let errors = problems.into_iter().filter(|problem| problem.is_error()).map(Problem::render);
-        Invalid { file: file.to_owned(), errors: errors.collect() }
+        let errors: Vec<&Problem> = problems.into_iter().filter(|problem| problem.is_error()).collect();
+        Invalid {
+            file: file.to_owned(),
+            errors: errors.iter().map(|problem| problem.render()).collect(),
+            count: errors.iter().map(|problem| problem.count()).sum(),
+        }
     }
 }
 
@@ -68,7 +74,7 @@ impl Failure {
         match self {
             Failure::JobNotFound(name) => format!("job not found: {name}"),
             Failure::Refused(invalid) | Failure::Invalid(invalid) => {
-                let count = match invalid.errors.len() {
+                let count = match invalid.count {
                     1 => "1 error".to_owned(),
                     count => format!("{count} errors"),
                 };

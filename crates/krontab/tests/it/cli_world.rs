@@ -195,3 +195,16 @@ fn a_file_that_is_too_long_is_told_without_being_read_to_its_end() {
         assert!(String::from_utf8(text).unwrap().contains("1 MiB"), "{command}");
     }
 }
+
+#[test]
+fn errors_that_are_not_told_are_counted() {
+    let shell = Shell::new();
+    fs::write(shell.path().join("many"), "nonsense\n".repeat(150)).unwrap();
+    for arguments in [&["next", "a", "--file", "many"][..], &["add", "--file", "many", "--config", "etc"]] {
+        let mut command = shell.krontab();
+        command.args(arguments);
+        let stderr = String::from_utf8(output(command, None).stderr).unwrap();
+        assert!(stderr.starts_with("error: many is invalid: 150 errors, so none of it runs\n"), "{stderr}");
+        assert!(stderr.contains("and 50 more errors, from here on"), "{stderr}");
+    }
+}

@@ -54,7 +54,9 @@ fn an_entry_has_at_most_64_modifiers_of_64_clauses() {
 fn the_first_hundred_problems_are_told_and_the_rest_counted() {
     let mut text: String = (0..1_000).map(|n| format!("0 0 13 * 5 name=j{n} command=/bin/true\n")).collect();
     text.push_str(&"nonsense\n".repeat(500));
-    let problems = parse(&text).problems;
+    let parsed = parse(&text);
+    assert_eq!(parsed.error_count(), 500, "the line that counts the rest is none of them");
+    let problems = parsed.problems;
     assert_eq!(problems.len(), 2 * PROBLEMS_MAX + 2);
     let [.., errors, warnings] = problems.as_slice() else {
         panic!("there are more than two");

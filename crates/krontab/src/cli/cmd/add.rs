@@ -55,7 +55,7 @@ impl Add {
         let contents = load::contents(&self.file, &source)?;
         if let Some(finding) = contents.distrust() {
             let errors = vec![ProblemView::from(finding).rendered];
-            return Err(Failure::Refused(Invalid { file: source.shown().to_string(), errors }));
+            return Err(Failure::Refused(Invalid { file: source.shown().to_string(), errors, count: 1 }));
         }
         let refused = |problems: &[Problem]| Failure::Refused(Invalid::new(&source.shown(), problems));
         let text = contents.text.map_err(|problem| refused(&[problem]))?;

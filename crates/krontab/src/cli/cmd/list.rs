@@ -48,7 +48,7 @@ impl List {
                 let next = (!suspended).then(|| periods::next_run(&entry.job, at)).flatten();
                 jobs.push(JobView::new(&file, entry, next.and_then(|next| next.chosen())));
             }
-            let errors = krontab.parsed.problems.iter().filter(|problem| problem.is_error()).count();
+            let errors = krontab.parsed.error_count();
             if errors > 0 {
                 let plural = if errors == 1 { "" } else { "s" };
                 remarks.push(format!(
