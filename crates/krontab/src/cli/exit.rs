@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use krontab::Problem;
+use krontab::Loaded;
 
 use super::answer;
+use super::view::ProblemView;
 
 /// How a command that could answer ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -39,20 +40,20 @@ pub(crate) enum Failure {
 /// What is wrong with a file.
 #[derive(Debug)]
 pub(crate) struct Invalid {
-    pub(crate) file: String,
+    file: String,
     /// What is told, ready to be printed below the message.
-    pub(crate) errors: Vec<String>,
+    errors: Vec<String>,
     /// How many errors there are; the last that is told may stand for many.
-    pub(crate) count: u32,
+    count: u32,
 }
 
 impl Invalid {
-    pub(crate) fn new<'p>(file: &str, problems: impl IntoIterator<Item = &'p Problem>) -> Invalid {
-        let errors: Vec<&Problem> = problems.into_iter().filter(|problem| problem.is_error()).collect();
+    pub(crate) fn new(loaded: &Loaded) -> Invalid {
+        let (errors, _) = ProblemView::of(loaded);
         Invalid {
-            file: file.to_owned(),
-            errors: errors.iter().map(|problem| problem.render()).collect(),
-            count: errors.iter().map(|problem| problem.count()).sum(),
+            file: loaded.path.to_string_lossy().into_owned(),
+            count: errors.iter().map(|error| error.count).sum(),
+            errors: errors.into_iter().map(|error| error.rendered).collect(),
         }
     }
 }

@@ -5,14 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
+use std::path::Path;
 
 use jiff::Timestamp;
 use kron_core::{CANDIDATES_MAX, Decision};
 use kron_schedule::{Schedule, Zone};
 use krontab::security::Finding;
-use krontab::{Entry, Problem, Written};
+use krontab::{Entry, Loaded, Problem, Severity, Written};
 use serde::Serialize;
 
+use super::load::reason;
 use super::time;
 
 /// An instant, in UTC and as clocks show it.
@@ -243,21 +246,24 @@ impl fmt::Display for SkippedView {
     }
 }
 
-/// A problem of a file, or of how it lies there.
+/// A problem of a file, or of how it lies there, or of an expression.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ProblemView {
-    /// Absent if it is about the file as a whole.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) line: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) column: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) end_column: Option<usize>,
+    pub(crate) severity: Severity,
     pub(crate) code: String,
+    /// The file or directory; null if it is about an expression.
+    pub(crate) file: Option<String>,
+    /// Null if it is about the file as a whole.
+    pub(crate) line: Option<usize>,
+    pub(crate) column: Option<usize>,
+    pub(crate) end_column: Option<usize>,
     pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) help: Option<String>,
+    /// How many problems it stands for.
+    #[serde(skip)]
+    pub(crate) count: u32,
     #[serde(skip)]
     pub(crate) rendered: String,
 }
@@ -265,12 +271,15 @@ pub(crate) struct ProblemView {
 impl From<&Problem> for ProblemView {
     fn from(problem: &Problem) -> ProblemView {
         ProblemView {
+            severity: problem.severity(),
+            code: problem.code().to_string(),
+            file: Some(problem.file().to_owned()),
             line: Some(problem.line()),
             column: Some(problem.column()),
             end_column: Some(problem.end_column()),
-            code: problem.code().to_string(),
             message: problem.message().to_owned(),
             help: problem.help().map(str::to_owned),
+            count: problem.count(),
             rendered: problem.render(),
         }
     }
@@ -278,19 +287,45 @@ impl From<&Problem> for ProblemView {
 
 impl From<&Finding> for ProblemView {
     fn from(finding: &Finding) -> ProblemView {
-        let Finding { severity, code, path, message, help, .. } = finding;
-        let code = serde_json::to_value(code).ok();
-        let code = code.as_ref().and_then(|code| code.as_str()).unwrap_or_default().to_owned();
-        let rendered = format!("{severity}[{code}]: {message}\n  --> {}\n  = help: {help}", path.display());
         ProblemView {
+            severity: finding.severity,
+            code: finding.code.to_string(),
+            file: Some(finding.path.to_string_lossy().into_owned()),
             line: None,
             column: None,
             end_column: None,
-            code,
-            message: message.clone(),
-            help: Some(help.clone()),
-            rendered,
+            message: finding.message.clone(),
+            help: Some(finding.help.clone()),
+            count: 1,
+            rendered: finding.render(),
         }
+    }
+}
+
+impl ProblemView {
+    /// A file that the system does not let us read.
+    pub(crate) fn unreadable(path: &Path, error: &io::Error) -> ProblemView {
+        let message = format!("it cannot be read: {}", reason(error));
+        let file = path.to_string_lossy().into_owned();
+        ProblemView {
+            severity: Severity::Error,
+            code: "unreadable".to_owned(),
+            rendered: format!("error[unreadable]: {message}\n  --> {file}"),
+            file: Some(file),
+            line: None,
+            column: None,
+            end_column: None,
+            message,
+            help: None,
+            count: 1,
+        }
+    }
+
+    /// The errors of a file, and its warnings: first how it lies there, then what is in it.
+    pub(crate) fn of(loaded: &Loaded) -> (Vec<ProblemView>, Vec<ProblemView>) {
+        let findings = loaded.findings.iter().map(ProblemView::from);
+        let problems = loaded.parsed.problems.iter().map(ProblemView::from);
+        findings.chain(problems).partition(|problem| problem.severity == Severity::Error)
     }
 }
 

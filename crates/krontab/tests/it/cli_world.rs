@@ -208,3 +208,29 @@ fn errors_that_are_not_told_are_counted() {
         assert!(stderr.contains("and 50 more errors, from here on"), "{stderr}");
     }
 }
+
+#[test]
+fn a_directory_that_is_not_there_yet_is_no_mistake_unless_it_was_named() {
+    // Root's is the system's, which may be there.
+    let is_root = fs::metadata("/proc/self").is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0);
+    if is_root && fs::exists("/etc/krond.d").unwrap() {
+        return;
+    }
+    let shell = Shell::new();
+    let expected = if is_root {
+        "/etc/krond.d".to_owned()
+    } else {
+        shell.path().join(".config/krond").display().to_string()
+    };
+    let mut command = shell.krontab();
+    command.arg("list");
+    let listed = output(command, None);
+    assert_eq!(
+        String::from_utf8(listed.stdout).unwrap(),
+        format!("no jobs: there is no directory {expected}\n")
+    );
+    assert_eq!(listed.status.code(), Some(0));
+    let mut command = shell.krontab();
+    command.args(["list", "--config", &expected]);
+    assert_eq!(output(command, None).status.code(), Some(2));
+}

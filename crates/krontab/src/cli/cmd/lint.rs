@@ -1,10 +1,12 @@
 //! `krontab lint`: is this file valid, and what about it is surely a mistake?
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use krontab::{Krontab, Problem, Zones};
+use krontab::security::Trust;
+use krontab::{Directory, Loaded, Zones};
 use serde::Serialize;
 
 use crate::cli::answer::Answer;
@@ -15,8 +17,10 @@ use crate::cli::{config, load};
 
 /// Check krontab files, and point at every mistake
 ///
-/// The text is checked by the code that krond uses. Of who may change the file, only this is checked: that
-/// not everybody may; `krontab add` checks the rest. Warnings do not make a file invalid.
+/// The text is checked by the code that krond uses. So is, of a directory, who can change it and its
+/// files, and that none of them is a link; whoever asks is taken for the user of krond. A file named by
+/// itself is a draft, of which only this is checked: that not everybody can write it. Warnings do not make
+/// a file invalid.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Lint {
@@ -37,14 +41,16 @@ Exit codes: 0 valid, 1 invalid, 2 wrong arguments, or a file that cannot be read
 
 impl Lint {
     pub(crate) fn run(&self, zones: &Zones) -> Result<Answer, Failure> {
-        let mut files = Vec::new();
+        let mut reports = Vec::new();
         for path in &self.files {
             match path.is_dir() {
-                true => files.extend(config::files(path)?),
-                false => files.push(path.clone()),
+                true => check_directory(path, zones, &mut reports)?,
+                false => {
+                    let source = load::source(path, &IdentityArgs::default())?;
+                    reports.push(Report::new(&load::file(path, &source, zones)?));
+                }
             }
         }
-        let reports = files.iter().map(|path| check(path, zones)).collect::<Result<Vec<_>, _>>()?;
         let valid = reports.iter().all(|report| report.valid);
         let answer = match (self.format.format, reports.as_slice()) {
             // Who asks about one file gets its report; who asks about several gets a list.
@@ -58,7 +64,7 @@ impl Lint {
     }
 }
 
-/// What is wrong with one file.
+/// What is wrong with one file, or with a directory itself.
 #[derive(Debug, Serialize)]
 struct Report {
     file: String,
@@ -74,27 +80,29 @@ struct Reports {
     files: Vec<Report>,
 }
 
-fn check(path: &Path, zones: &Zones) -> Result<Report, Failure> {
-    let source = load::source(path, &IdentityArgs::default())?;
-    let contents = load::contents(path, &source)?;
-    let mut errors: Vec<ProblemView> = contents.distrust().map(ProblemView::from).into_iter().collect();
-    let mut warnings = Vec::new();
-    let mut jobs = 0;
-    match &contents.text {
-        Ok(text) => {
-            let parsed = Krontab::parse(text, &source, zones);
-            jobs = parsed.entries.len();
-            let (bad, odd): (Vec<&Problem>, Vec<&Problem>) =
-                parsed.problems.iter().partition(|p| p.is_error());
-            errors.extend(bad.into_iter().map(ProblemView::from));
-            warnings.extend(odd.into_iter().map(ProblemView::from));
-            let opened = contents.opened.as_ref();
-            let public = opened.and_then(|opened| opened.public_environment(path, &parsed.entries));
-            warnings.extend(public.as_ref().map(ProblemView::from));
-        }
-        Err(problem) => errors.push(ProblemView::from(problem)),
+impl Report {
+    fn new(loaded: &Loaded) -> Report {
+        let (errors, warnings) = ProblemView::of(loaded);
+        let file = loaded.path.to_string_lossy().into_owned();
+        Report { file, valid: errors.is_empty(), jobs: loaded.parsed.entries.len(), errors, warnings }
     }
-    Ok(Report { file: source.shown().to_string(), valid: errors.is_empty(), jobs, errors, warnings })
+}
+
+/// Reports on a directory, if there is something to say about it, and on each of its files.
+fn check_directory(path: &Path, zones: &Zones, reports: &mut Vec<Report>) -> Result<(), Failure> {
+    let path = load::absolute(path)?;
+    let failed = |error: io::Error| config::unreadable(&path, &error);
+    let directory = Directory::open(&path, Trust::current()).map_err(failed)?;
+    if !directory.findings().is_empty() {
+        let errors = directory.findings().iter().map(ProblemView::from).collect();
+        let file = path.to_string_lossy().into_owned();
+        reports.push(Report { file, valid: false, jobs: 0, errors, warnings: Vec::new() });
+    }
+    for (path, loaded) in directory.krontabs(zones).map_err(failed)? {
+        let loaded = loaded.map_err(|error| load::unreadable(&path, &error))?;
+        reports.push(Report::new(&loaded));
+    }
+    Ok(())
 }
 
 impl fmt::Display for Report {
