@@ -3,11 +3,13 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use jiff::Timestamp;
 use krontab::security::{self, Finding, FindingCode, Subject, Trust};
 use krontab::{Entry, Loaded, Problem, Source, Zones};
 
 use super::args::{IdentityArgs, JobArgs};
 use super::exit::{Failure, Invalid};
+use super::view::ProblemView;
 
 /// The name of standard input.
 pub(crate) const STDIN: &str = "-";
@@ -16,7 +18,15 @@ pub(crate) const STDIN: &str = "-";
 #[derive(Debug)]
 pub(crate) struct LoadedJob {
     pub(crate) entry: Entry,
-    pub(crate) warnings: Vec<Problem>,
+    warnings: Vec<Problem>,
+}
+
+impl LoadedJob {
+    /// The warnings, with dates after an instant where they are about dates.
+    pub(crate) fn warnings(&self, after: Timestamp) -> Vec<ProblemView> {
+        let views = self.warnings.iter().map(ProblemView::from);
+        views.map(|view| view.with_dates([&self.entry], after)).collect()
+    }
 }
 
 /// Finds a job in a file that has no errors.

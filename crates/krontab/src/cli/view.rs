@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use kron_core::{CANDIDATES_MAX, Decision};
 use kron_schedule::{Schedule, Zone};
 use krontab::security::Finding;
-use krontab::{Entry, Loaded, Problem, Severity, Written};
+use krontab::{Code, Entry, Loaded, Problem, Severity, Written};
 use serde::Serialize;
 
 use super::load::reason;
@@ -261,12 +261,18 @@ pub(crate) struct ProblemView {
     pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) help: Option<String>,
+    /// The next dates of the job, where it is they that surprise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) dates: Option<Vec<String>>,
     /// How many problems it stands for.
     #[serde(skip)]
     pub(crate) count: u32,
     #[serde(skip)]
     pub(crate) rendered: String,
 }
+
+/// How many dates are shown: enough to see what happens at the end of a month, and of the next.
+const DATES_SHOWN: usize = 5;
 
 impl From<&Problem> for ProblemView {
     fn from(problem: &Problem) -> ProblemView {
@@ -279,6 +285,7 @@ impl From<&Problem> for ProblemView {
             end_column: Some(problem.end_column()),
             message: problem.message().to_owned(),
             help: problem.help().map(str::to_owned),
+            dates: None,
             count: problem.count(),
             rendered: problem.render(),
         }
@@ -296,6 +303,7 @@ impl From<&Finding> for ProblemView {
             end_column: None,
             message: finding.message.clone(),
             help: Some(finding.help.clone()),
+            dates: None,
             count: 1,
             rendered: finding.render(),
         }
@@ -317,8 +325,28 @@ impl ProblemView {
             end_column: None,
             message,
             help: None,
+            dates: None,
             count: 1,
         }
+    }
+
+    /// The warning that a job steps through the days of the month, with the dates that come of it after
+    /// an instant: a sentence does not show how uneven they are. Any other problem as it is.
+    pub(crate) fn with_dates<'e>(
+        mut self,
+        entries: impl IntoIterator<Item = &'e Entry>,
+        after: Timestamp,
+    ) -> ProblemView {
+        let is_meant = |entry: &&Entry| Some(entry.line) == self.line && self.code == Code::DayStep.name();
+        let Some(entry) = entries.into_iter().find(is_meant) else {
+            return self;
+        };
+        let next = entry.job.schedule().occurrences_after(after).take(DATES_SHOWN);
+        let dates: Vec<String> = next.map(|at| entry.job.zone().to_civil(at).date().to_string()).collect();
+        self.rendered.push_str("\n  = next dates: ");
+        self.rendered.push_str(&dates.join(", "));
+        self.dates = Some(dates);
+        self
     }
 
     /// The errors of a file, and its warnings: first how it lies there, then what is in it.

@@ -234,3 +234,13 @@ fn a_directory_that_is_not_there_yet_is_no_mistake_unless_it_was_named() {
     command.args(["list", "--config", &expected]);
     assert_eq!(output(command, None).status.code(), Some(2));
 }
+
+#[test]
+fn a_file_is_installed_with_the_next_dates_of_what_is_uneven() {
+    let shell = Shell::new();
+    let mut command = shell.krontab();
+    command.args(["add", "--file", "phrases.kron", "--config", "etc"]);
+    let stdout = String::from_utf8(output(command, None).stdout).unwrap();
+    let dates = stdout.lines().find_map(|line| line.strip_prefix("  = next dates: ")).unwrap();
+    assert_eq!(dates.split(", ").count(), 5, "{stdout}");
+}

@@ -12,7 +12,7 @@ use crate::cli::args::{FormatArg, IdentityArgs};
 use crate::cli::exit::{Failure, Invalid};
 use crate::cli::install::{self, Existing};
 use crate::cli::view::{JobView, ProblemView};
-use crate::cli::{config, load};
+use crate::cli::{clock, config, load};
 
 /// Check a krontab file and install it where krond reads it
 ///
@@ -73,7 +73,11 @@ impl Add {
         let installation = Installation {
             directories_made: made.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
             jobs: parsed.entries.iter().map(|entry| JobView::new(&installed, entry, None)).collect(),
-            warnings: parsed.problems.iter().map(ProblemView::from).collect(),
+            warnings: parsed
+                .problems
+                .iter()
+                .map(|problem| ProblemView::from(problem).with_dates(&parsed.entries, clock::now()))
+                .collect(),
             changed: !is_same,
             replaced: there.is_some() && !is_same,
             installed,

@@ -93,7 +93,9 @@ impl Describe {
     fn of_job(self, zones: &Zones) -> Result<Description, Failure> {
         let Describe { words, file, identity, at, next, .. } = self;
         let args = JobArgs { job: words.join(" "), file: file.unwrap_or_default(), identity };
-        let load::LoadedJob { entry, warnings } = load::job(&args, zones)?;
+        let job = load::job(&args, zones)?;
+        let warnings = job.warnings(at.or_now());
+        let entry = job.entry;
         let upcoming = Upcoming::new(entry.job.schedule(), entry.job.zone(), &at, next)?;
         Ok(Description {
             description: entry.schedule.describe(),
@@ -102,7 +104,7 @@ impl Describe {
             dialect: Dialect::Kron.name(),
             timezone: entry.zone_name().to_owned(),
             dst: entry.dst.to_string(),
-            warnings: warnings.iter().map(ProblemView::from).collect(),
+            warnings,
             upcoming,
             job: Some(entry.name),
         })
@@ -207,6 +209,7 @@ fn remark(warning: &Warning, text: &str) -> ProblemView {
         end_column: Some(column(warning.span().end)),
         message: warning.to_string(),
         help: warning.help().map(str::to_owned),
+        dates: None,
         count: 1,
         rendered: format!("warning: {}", warning.render(text)),
     }

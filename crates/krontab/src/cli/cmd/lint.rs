@@ -5,12 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use jiff::Timestamp;
 use krontab::security::Trust;
 use krontab::{Directory, Loaded, Zones};
 use serde::Serialize;
 
 use crate::cli::answer::Answer;
-use crate::cli::args::{Format, FormatArg, IdentityArgs};
+use crate::cli::args::{AtArg, Format, FormatArg, IdentityArgs};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::view::ProblemView;
 use crate::cli::{config, load};
@@ -20,13 +21,15 @@ use crate::cli::{config, load};
 /// The text is checked by the code that krond uses. So is, of a directory, who can change it and its
 /// files, and that none of them is a link; whoever asks is taken for the user of krond. A file named by
 /// itself is a draft, of which only this is checked: that not everybody can write it. Warnings do not make
-/// a file invalid.
+/// a file invalid; one about dates lists those that come next after --at.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Lint {
     /// A krontab file, or a directory of them; `-` is standard input. May be repeated
     #[arg(long = "file", value_name = "PATH", required = true)]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    at: AtArg,
     #[command(flatten)]
     format: FormatArg,
 }
@@ -41,13 +44,14 @@ Exit codes: 0 valid, 1 invalid, 2 wrong arguments, or a file that cannot be read
 
 impl Lint {
     pub(crate) fn run(&self, zones: &Zones) -> Result<Answer, Failure> {
+        let at = self.at.or_now();
         let mut reports = Vec::new();
         for path in &self.files {
             match path.is_dir() {
-                true => check_directory(path, zones, &mut reports)?,
+                true => check_directory(path, at, zones, &mut reports)?,
                 false => {
                     let source = load::source(path, &IdentityArgs::default())?;
-                    reports.push(Report::new(&load::file(path, &source, zones)?));
+                    reports.push(Report::new(&load::file(path, &source, zones)?, at));
                 }
             }
         }
@@ -81,15 +85,26 @@ struct Reports {
 }
 
 impl Report {
-    fn new(loaded: &Loaded) -> Report {
+    fn new(loaded: &Loaded, at: Timestamp) -> Report {
         let (errors, warnings) = ProblemView::of(loaded);
-        let file = loaded.path.to_string_lossy().into_owned();
-        Report { file, valid: errors.is_empty(), jobs: loaded.parsed.entries.len(), errors, warnings }
+        let entries = &loaded.parsed.entries;
+        Report {
+            file: loaded.path.to_string_lossy().into_owned(),
+            valid: errors.is_empty(),
+            jobs: entries.len(),
+            errors,
+            warnings: warnings.into_iter().map(|warning| warning.with_dates(entries, at)).collect(),
+        }
     }
 }
 
 /// Reports on a directory, if there is something to say about it, and on each of its files.
-fn check_directory(path: &Path, zones: &Zones, reports: &mut Vec<Report>) -> Result<(), Failure> {
+fn check_directory(
+    path: &Path,
+    at: Timestamp,
+    zones: &Zones,
+    reports: &mut Vec<Report>,
+) -> Result<(), Failure> {
     let path = load::absolute(path)?;
     let failed = |error: io::Error| config::unreadable(&path, &error);
     let directory = Directory::open(&path, Trust::current()).map_err(failed)?;
@@ -100,7 +115,7 @@ fn check_directory(path: &Path, zones: &Zones, reports: &mut Vec<Report>) -> Res
     }
     for (path, loaded) in directory.krontabs(zones).map_err(failed)? {
         let loaded = loaded.map_err(|error| load::unreadable(&path, &error))?;
-        reports.push(Report::new(&loaded));
+        reports.push(Report::new(&loaded, at));
     }
     Ok(())
 }
