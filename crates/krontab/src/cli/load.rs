@@ -85,7 +85,7 @@ pub(crate) fn file(path: &Path, source: &Source, zones: &Zones) -> Result<Loaded
 }
 
 /// Why a file cannot be read.
-pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Failure {
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::Read(format!("could not read `{}`: {}", path.display(), reason(error)))
 }
 

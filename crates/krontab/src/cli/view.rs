@@ -314,7 +314,7 @@ impl ProblemView {
     /// A file that the system does not let us read.
     pub(crate) fn unreadable(path: &Path, error: &io::Error) -> ProblemView {
         let message = format!("it cannot be read: {}", reason(error));
-        let file = path.to_string_lossy().into_owned();
+        let file = shown(path);
         ProblemView {
             severity: Severity::Error,
             code: "unreadable".to_owned(),
@@ -365,6 +365,11 @@ impl ProblemView {
             None => format!("- {}", self.message),
         }
     }
+}
+
+/// A path as it may be printed: a name of a file can have characters that do something to a terminal.
+pub(crate) fn shown(path: &Path) -> String {
+    path.to_string_lossy().chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// An installed or loaded job, in short.

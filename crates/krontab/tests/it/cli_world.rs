@@ -244,3 +244,27 @@ fn a_file_is_installed_with_the_next_dates_of_what_is_uneven() {
     let dates = stdout.lines().find_map(|line| line.strip_prefix("  = next dates: ")).unwrap();
     assert_eq!(dates.split(", ").count(), 5, "{stdout}");
 }
+
+#[test]
+fn a_file_that_cannot_be_read_does_not_hide_the_others() {
+    let shell = Shell::new();
+    let etc = shell.path().join("etc");
+    fs::create_dir(&etc).unwrap();
+    fs::copy(shell.path().join("plain.kron"), etc.join("plain")).unwrap();
+    fs::write(etc.join("od\u{1b}d"), "").unwrap();
+    let reason = "it cannot be read: expected a path without control characters, but found";
+    for (arguments, other) in
+        [(&["list", "--config", "etc"][..], "first   plain"), (&["lint", "--file", "etc"], "OK: ")]
+    {
+        let mut command = shell.krontab();
+        command.args(arguments);
+        let found = output(command, None);
+        assert_eq!(found.status.code(), Some(1), "{found:?}");
+        let text = String::from_utf8([found.stdout, found.stderr].concat()).unwrap();
+        assert!(text.contains(reason) && text.contains(other) && !text.contains('\u{1b}'), "{text}");
+    }
+    let mut command = shell.krontab();
+    command.args(["lint", "--file", "etc", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output(command, None).stdout).unwrap();
+    assert_eq!(report["files"][0]["errors"][0]["code"], "unreadable");
+}

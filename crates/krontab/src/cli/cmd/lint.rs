@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::cli::answer::Answer;
 use crate::cli::args::{AtArg, Format, FormatArg, IdentityArgs};
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::view::ProblemView;
+use crate::cli::view::{ProblemView, shown};
 use crate::cli::{config, load};
 
 /// Check krontab files, and point at every mistake
@@ -40,7 +40,7 @@ Examples:
   krontab lint --file /etc/krond.d --format json
   krontab lint --file - < jobs.kron
 
-Exit codes: 0 valid, 1 invalid, 2 wrong arguments, or a file that cannot be read.";
+Exit codes: 0 valid, 1 invalid, 2 wrong arguments, or a PATH that cannot be read.";
 
 impl Lint {
     pub(crate) fn run(&self, zones: &Zones) -> Result<Answer, Failure> {
@@ -89,12 +89,16 @@ impl Report {
         let (errors, warnings) = ProblemView::of(loaded);
         let entries = &loaded.parsed.entries;
         Report {
-            file: loaded.path.to_string_lossy().into_owned(),
+            file: shown(&loaded.path),
             valid: errors.is_empty(),
             jobs: entries.len(),
             errors,
             warnings: warnings.into_iter().map(|warning| warning.with_dates(entries, at)).collect(),
         }
+    }
+
+    fn without_jobs(path: &Path, errors: Vec<ProblemView>) -> Report {
+        Report { file: shown(path), valid: false, jobs: 0, errors, warnings: Vec::new() }
     }
 }
 
@@ -110,12 +114,13 @@ fn check_directory(
     let directory = Directory::open(&path, Trust::current()).map_err(failed)?;
     if !directory.findings().is_empty() {
         let errors = directory.findings().iter().map(ProblemView::from).collect();
-        let file = path.to_string_lossy().into_owned();
-        reports.push(Report { file, valid: false, jobs: 0, errors, warnings: Vec::new() });
+        reports.push(Report::without_jobs(&path, errors));
     }
     for (path, loaded) in directory.krontabs(zones).map_err(failed)? {
-        let loaded = loaded.map_err(|error| load::unreadable(&path, &error))?;
-        reports.push(Report::new(&loaded, at));
+        reports.push(match loaded {
+            Ok(loaded) => Report::new(&loaded, at),
+            Err(error) => Report::without_jobs(&path, vec![ProblemView::unreadable(&path, &error)]),
+        });
     }
     Ok(())
 }

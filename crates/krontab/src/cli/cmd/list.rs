@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::cli::answer::Answer;
 use crate::cli::args::{AtArg, FormatArg};
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::view::{JobView, ProblemView};
+use crate::cli::view::{JobView, ProblemView, shown};
 use crate::cli::{config, periods, time};
 
 /// List the installed jobs, and when each runs next
@@ -114,7 +114,7 @@ impl Listing {
 
     fn refuse(&mut self, file: &Path, errors: Vec<ProblemView>) {
         if !errors.is_empty() {
-            self.invalid.push(InvalidView { file: file.to_string_lossy().into_owned(), errors });
+            self.invalid.push(InvalidView { file: shown(file), errors });
         }
     }
 }
