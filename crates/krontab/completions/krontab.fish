@@ -43,12 +43,13 @@ complete -c krontab -n "__fish_krontab_needs_command" -f -a "man" -d 'Print the 
 complete -c krontab -n "__fish_krontab_needs_command" -f -a "reference" -d 'Print the reference of all commands in Markdown'
 complete -c krontab -n "__fish_krontab_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c krontab -n "__fish_krontab_using_subcommand lint" -l file -d 'A krontab file, or a directory of them; `-` is standard input. May be repeated' -r -F
+complete -c krontab -n "__fish_krontab_using_subcommand lint" -l at -d 'The instant to ask about, such as 2026-03-01T12:00:00Z or 2026-03-01T13:00:00+01:00 [default: now]' -r
 complete -c krontab -n "__fish_krontab_using_subcommand lint" -l format -d 'How the answer is written: lines of text, or one JSON object' -r -f -a "text\t''
 json\t''"
 complete -c krontab -n "__fish_krontab_using_subcommand lint" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c krontab -n "__fish_krontab_using_subcommand explain" -l at -d 'An instant, such as 2026-03-01T12:00:00Z' -r
 complete -c krontab -n "__fish_krontab_using_subcommand explain" -l file -d 'The krontab file that has the job; `-` is standard input' -r -F
-complete -c krontab -n "__fish_krontab_using_subcommand explain" -l as -d 'Answer as if the file were installed at this path: chosen times depend on it' -r -F
+complete -c krontab -n "__fish_krontab_using_subcommand explain" -l as -d 'Answer as if the file were installed at this path: chosen times depend on it. Without it, jobs from standard input have identities that begin with `-:`' -r -F
 complete -c krontab -n "__fish_krontab_using_subcommand explain" -l identity -d 'Answer as if the job had this identity, instead of `<absolute path>:<name>`' -r
 complete -c krontab -n "__fish_krontab_using_subcommand explain" -l window -d 'The length of the window, without a file' -r
 complete -c krontab -n "__fish_krontab_using_subcommand explain" -l mode -d 'Where the window lies, without a file: after, around or before' -r
@@ -60,23 +61,23 @@ complete -c krontab -n "__fish_krontab_using_subcommand explain" -l format -d 'H
 json\t''"
 complete -c krontab -n "__fish_krontab_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c krontab -n "__fish_krontab_using_subcommand next" -l file -d 'The krontab file that has the job; `-` is standard input' -r -F
-complete -c krontab -n "__fish_krontab_using_subcommand next" -l as -d 'Answer as if the file were installed at this path: chosen times depend on it' -r -F
+complete -c krontab -n "__fish_krontab_using_subcommand next" -l as -d 'Answer as if the file were installed at this path: chosen times depend on it. Without it, jobs from standard input have identities that begin with `-:`' -r -F
 complete -c krontab -n "__fish_krontab_using_subcommand next" -l identity -d 'Answer as if the job had this identity, instead of `<absolute path>:<name>`' -r
 complete -c krontab -n "__fish_krontab_using_subcommand next" -l at -d 'The instant to ask about, such as 2026-03-01T12:00:00Z or 2026-03-01T13:00:00+01:00 [default: now]' -r
-complete -c krontab -n "__fish_krontab_using_subcommand next" -l count -d 'How many periods to show' -r
+complete -c krontab -n "__fish_krontab_using_subcommand next" -l count -d 'How many periods to show, at most 10080' -r
 complete -c krontab -n "__fish_krontab_using_subcommand next" -l format -d 'How the answer is written: lines of text, or one JSON object' -r -f -a "text\t''
 json\t''"
 complete -c krontab -n "__fish_krontab_using_subcommand next" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c krontab -n "__fish_krontab_using_subcommand prev" -l file -d 'The krontab file that has the job; `-` is standard input' -r -F
-complete -c krontab -n "__fish_krontab_using_subcommand prev" -l as -d 'Answer as if the file were installed at this path: chosen times depend on it' -r -F
+complete -c krontab -n "__fish_krontab_using_subcommand prev" -l as -d 'Answer as if the file were installed at this path: chosen times depend on it. Without it, jobs from standard input have identities that begin with `-:`' -r -F
 complete -c krontab -n "__fish_krontab_using_subcommand prev" -l identity -d 'Answer as if the job had this identity, instead of `<absolute path>:<name>`' -r
 complete -c krontab -n "__fish_krontab_using_subcommand prev" -l at -d 'The instant to ask about, such as 2026-03-01T12:00:00Z or 2026-03-01T13:00:00+01:00 [default: now]' -r
-complete -c krontab -n "__fish_krontab_using_subcommand prev" -l count -d 'How many periods to show' -r
+complete -c krontab -n "__fish_krontab_using_subcommand prev" -l count -d 'How many periods to show, at most 10080' -r
 complete -c krontab -n "__fish_krontab_using_subcommand prev" -l format -d 'How the answer is written: lines of text, or one JSON object' -r -f -a "text\t''
 json\t''"
 complete -c krontab -n "__fish_krontab_using_subcommand prev" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c krontab -n "__fish_krontab_using_subcommand why" -l file -d 'The krontab file that has the job; `-` is standard input' -r -F
-complete -c krontab -n "__fish_krontab_using_subcommand why" -l as -d 'Answer as if the file were installed at this path: chosen times depend on it' -r -F
+complete -c krontab -n "__fish_krontab_using_subcommand why" -l as -d 'Answer as if the file were installed at this path: chosen times depend on it. Without it, jobs from standard input have identities that begin with `-:`' -r -F
 complete -c krontab -n "__fish_krontab_using_subcommand why" -l identity -d 'Answer as if the job had this identity, instead of `<absolute path>:<name>`' -r
 complete -c krontab -n "__fish_krontab_using_subcommand why" -l at -d 'An instant, such as 2026-03-08T07:30:00Z, or a local time, such as 2026-03-08T02:30, which is in the job\'s zone, or 2026-03-08T02:30[Europe/Paris]' -r
 complete -c krontab -n "__fish_krontab_using_subcommand why" -l format -d 'How the answer is written: lines of text, or one JSON object' -r -f -a "text\t''
@@ -84,10 +85,10 @@ json\t''"
 complete -c krontab -n "__fish_krontab_using_subcommand why" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c krontab -n "__fish_krontab_using_subcommand describe" -l dialect -d 'The cron dialect of the expression: kron, ojs or posix' -r
 complete -c krontab -n "__fish_krontab_using_subcommand describe" -l tz -d 'The time zone of the expression, such as Europe/Paris [default: UTC]' -r
-complete -c krontab -n "__fish_krontab_using_subcommand describe" -l next -d 'How many occurrences to list' -r
+complete -c krontab -n "__fish_krontab_using_subcommand describe" -l next -d 'How many occurrences to list, at most 10080' -r
 complete -c krontab -n "__fish_krontab_using_subcommand describe" -l at -d 'The instant to ask about, such as 2026-03-01T12:00:00Z or 2026-03-01T13:00:00+01:00 [default: now]' -r
 complete -c krontab -n "__fish_krontab_using_subcommand describe" -l file -d 'A krontab file to look for a job in; `-` is standard input' -r -F
-complete -c krontab -n "__fish_krontab_using_subcommand describe" -l as -d 'Answer as if the file were installed at this path: chosen times depend on it' -r -F
+complete -c krontab -n "__fish_krontab_using_subcommand describe" -l as -d 'Answer as if the file were installed at this path: chosen times depend on it. Without it, jobs from standard input have identities that begin with `-:`' -r -F
 complete -c krontab -n "__fish_krontab_using_subcommand describe" -l identity -d 'Answer as if the job had this identity, instead of `<absolute path>:<name>`' -r
 complete -c krontab -n "__fish_krontab_using_subcommand describe" -l format -d 'How the answer is written: lines of text, or one JSON object' -r -f -a "text\t''
 json\t''"
@@ -107,7 +108,7 @@ complete -c krontab -n "__fish_krontab_using_subcommand list" -l config -d 'The 
 complete -c krontab -n "__fish_krontab_using_subcommand list" -l at -d 'The instant to ask about, such as 2026-03-01T12:00:00Z or 2026-03-01T13:00:00+01:00 [default: now]' -r
 complete -c krontab -n "__fish_krontab_using_subcommand list" -l format -d 'How the answer is written: lines of text, or one JSON object' -r -f -a "text\t''
 json\t''"
-complete -c krontab -n "__fish_krontab_using_subcommand list" -s h -l help -d 'Print help'
+complete -c krontab -n "__fish_krontab_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c krontab -n "__fish_krontab_using_subcommand add" -l file -d 'The krontab file; `-` is standard input' -r -F
 complete -c krontab -n "__fish_krontab_using_subcommand add" -l config -d 'The directory [default: /etc/krond.d for root, otherwise ~/.config/krond]' -r -F
 complete -c krontab -n "__fish_krontab_using_subcommand add" -l name -d 'The name it gets there; identities begin with it [default: its own]' -r

@@ -1,8 +1,8 @@
 //! One spelling for every entry: what `krontab fmt` writes.
 //!
 //! Comments, blank lines and the order of entries stay. Within an entry, the order and the spelling of
-//! modifiers and fields are fixed, and only what needs quotes has them. None of them is added or taken
-//! away: a default that was written stays written. A line with an error stays as it is.
+//! modifiers and fields are fixed, and only what needs quotes has them. Nothing is added or taken
+//! away: a default that was written stays written, and one that was not stays away. A line with an error stays as it is.
 
 use std::borrow::Cow;
 

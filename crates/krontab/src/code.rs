@@ -145,6 +145,8 @@ codes! {
 
     /// Phrases that fall together more than scattering promises.
     Cluster Warning "cluster",
+    /// A phrase that steps through the days of the month, which start anew with every month.
+    DayStep Warning "day-step",
     /// A deadline of nothing, which tolerates less than a second.
     DeadlineZero Warning "deadline-zero",
     /// Both day fields restrict, and one of them suffices.

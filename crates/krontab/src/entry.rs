@@ -94,7 +94,7 @@ pub(crate) fn read(number: usize, line: &str, source: &Source, zones: &Zones) ->
 
     reading.name.clone_from(&fields.name);
     let zone = modifiers.zone.as_ref().map_or_else(Zone::utc, |zone| zone.value.clone());
-    let dst = modifiers.dst.as_ref().map_or(Dst::KRON, |dst| dst.value);
+    let dst = modifiers.dst();
     if mistakes.iter().any(Mistake::is_error) {
         // There will be no job, but whether the schedule ever matches is still worth telling.
         if let Some(Err(error)) = draft.as_ref().and_then(|draft| draft.compile(&zone, dst)) {
@@ -148,10 +148,10 @@ fn job(
         builder = builder.window(window.value.mode(), window.value.duration());
     }
     if let Some(distribution) = &modifiers.distribution {
-        builder = builder.distribution(distribution.value);
+        builder = builder.distribution(distribution.value.distribution);
     }
     if let Some(seed) = &modifiers.seed {
-        builder = builder.seed(seed.value.strategy, seed.value.salt.clone());
+        builder = builder.seed(seed.value.strategy, seed.value.salt.clone().unwrap_or_default());
     }
     let refused = |error: JobError| match (&modifiers.window, error.parameter()) {
         // The rest of a window was checked where it was written; what is left is how many overlap.

@@ -1,5 +1,6 @@
 //! A file becomes lines, each with its position.
 
+use std::borrow::Cow;
 use std::io::{self, Read};
 
 use crate::code::Code;
@@ -16,42 +17,53 @@ pub const LINE_BYTES_MAX: usize = 64 * 1024;
 /// The most jobs of one file. A host that has more keeps them in several.
 pub const JOBS_MAX: usize = 10_000;
 
-/// Reads a whole file as text.
+/// Reads a file, up to one byte more than a krontab may have: enough to tell that it is too long.
 ///
 /// # Errors
 ///
-/// If reading fails. Within, a problem if it is too long or not UTF-8: there is then no text to parse.
-pub fn read(mut file: impl Read, source: &Source) -> io::Result<Result<String, Problem>> {
+/// If reading fails.
+pub fn read(mut file: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // One more byte than fits tells that there is more.
     file.by_ref().take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(decode(bytes, source))
+    Ok(bytes)
 }
 
-/// Takes bytes for text.
-///
-/// # Errors
-///
-/// If there are too many of them, or they are not UTF-8, with the place of the first that is not.
-pub fn decode(bytes: Vec<u8>, source: &Source) -> Result<String, Problem> {
+/// Takes bytes for text. A line that is none is told, and then left blank: what is wrong with the
+/// others is still found. Of a file that cannot be a krontab at all, nothing is left.
+pub(crate) fn decode<'b>(bytes: &'b [u8], problems: &mut Problems<'_>) -> Cow<'b, str> {
     if bytes.len() > FILE_BYTES_MAX {
-        return Err(too_long(source));
+        problems.add(too_long(problems.source()));
+        return "".into();
     }
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let bytes = error.as_bytes();
-        let before = &bytes[..at];
-        let number = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
-        let end =
-            bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |newline| at + newline);
-        let line = String::from_utf8_lossy(&bytes[start..end]);
-        // What comes before is valid, so the replacement character stands where the byte stood.
-        let place = at - start;
-        let message = format!("expected UTF-8, but found the byte 0x{:02X}", bytes[at]);
-        Problem::new(source, number, &line, Mistake::new(Code::Encoding, place..place + 1, message))
-    })
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return text.into();
+    }
+    if UTF_16.iter().any(|mark| bytes.starts_with(mark)) {
+        let mistake = Mistake::new(Code::Encoding, 0..0, "expected UTF-8, but found UTF-16");
+        problems.push(1, "", mistake.with_help(SAVE_AS));
+        return "".into();
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for (line, number) in bytes.split_inclusive(|byte| *byte == b'\n').zip(1..) {
+        match std::str::from_utf8(line) {
+            Ok(line) => text.push_str(line),
+            Err(error) => {
+                // What comes before is valid, so the replacement character stands where the byte stood.
+                let at = error.valid_up_to();
+                let message = format!("expected UTF-8, but found the byte 0x{:02X}", line[at]);
+                let mistake = Mistake::new(Code::Encoding, at..at + 1, message).with_help(SAVE_AS);
+                problems.push(number, String::from_utf8_lossy(line).trim_end_matches('\n'), mistake);
+                text.push('\n');
+            }
+        }
+    }
+    text.into()
 }
+
+/// How files in UTF-16 begin, whose every line would be wrong.
+const UTF_16: [&[u8]; 2] = [&[0xFF, 0xFE], &[0xFE, 0xFF]];
+
+const SAVE_AS: &str = "save it as UTF-8";
 
 fn too_long(source: &Source) -> Problem {
     let message = format!("expected at most {FILE_BYTES_MAX} bytes (1 MiB), but the file is longer");

@@ -11,8 +11,8 @@
 //!
 //! This crate turns such a text into [`Entry`]s, each with a [`kron_core::Job`] to decide about and a
 //! [`Command`] to run. It does not run anything, and reads neither a clock nor the environment; the
-//! time zone database ([`Zones`]) and the files whose trust it checks ([`security`]) are the only
-//! things it looks at outside its arguments.
+//! time zone database ([`Zones`]) and the files that it loads and checks ([`Directory`], [`security`]) are
+//! the only things it looks at outside its arguments.
 //!
 //! # A first example
 //!
@@ -49,16 +49,18 @@
 //!
 //! `file` makes lines, `token` makes tokens of a line, and `parts` finds out which token is what.
 //! `schedule`, `modifier` and `field` (with `command`) read them; `entry` joins them into a job.
-//! `problem` and `code` are how mistakes are told, `canonical` is what `fmt` writes. `zones` and
-//! `security` look at the world.
+//! `problem` and `code` are how mistakes are told, `canonical` is what `fmt` writes. `zones`,
+//! `directory` and `security` look at the world, and `loaded` is what they find.
 
 pub mod batch;
 mod canonical;
 mod code;
 mod command;
+mod directory;
 mod entry;
 mod field;
 mod file;
+mod loaded;
 mod modifier;
 mod parts;
 mod problem;
@@ -72,8 +74,10 @@ use std::collections::HashMap;
 
 pub use code::{Code, Severity};
 pub use command::{Command, Output, Program, Variable};
+pub use directory::Directory;
 pub use entry::Entry;
-pub use file::{FILE_BYTES_MAX, JOBS_MAX, LINE_BYTES_MAX, decode, read};
+pub use file::{FILE_BYTES_MAX, JOBS_MAX, LINE_BYTES_MAX, read};
+pub use loaded::Loaded;
 pub use problem::{PROBLEMS_MAX, Problem};
 pub use schedule::{ScheduleKind, Written};
 pub use source::{Source, SourceError};
@@ -101,7 +105,30 @@ pub struct Parsed {
 impl Krontab {
     /// Reads a whole file, and reports all of its problems at once.
     pub fn parse(text: &str, source: &Source, zones: &Zones) -> Parsed {
+        Krontab::entries(text, Problems::new(source), zones)
+    }
+
+    /// Reads a whole file that may be no text, or only some of it. Lines that are UTF-8 are read as
+    /// [`parse`](Krontab::parse) reads them, and each of the others is an error.
+    ///
+    /// ```
+    /// use krontab::{Code, Krontab, Source, Zones};
+    ///
+    /// let bytes = b"# caf\xe9\n@daily name=a command=/bin/true\n@dayly name=b command=/bin/true\n";
+    /// let parsed = Krontab::parse_bytes(bytes, &Source::new("/etc/krond.d/x")?, &Zones::bundled());
+    /// let found: Vec<_> = parsed.problems.iter().map(|problem| (problem.line(), problem.code())).collect();
+    /// assert_eq!(found, [(1, Code::Encoding), (3, Code::Schedule)]);
+    /// assert_eq!(parsed.entries.len(), 1);
+    /// # Ok::<(), krontab::SourceError>(())
+    /// ```
+    pub fn parse_bytes(bytes: &[u8], source: &Source, zones: &Zones) -> Parsed {
         let mut problems = Problems::new(source);
+        let text = file::decode(bytes, &mut problems);
+        Krontab::entries(&text, problems, zones)
+    }
+
+    fn entries(text: &str, mut problems: Problems<'_>, zones: &Zones) -> Parsed {
+        let source = problems.source();
         let mut entries = Vec::new();
         let mut names: HashMap<String, usize> = HashMap::new();
         let mut jobs = 0;
@@ -176,6 +203,12 @@ impl Parsed {
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.problems.iter().any(Problem::is_error)
+    }
+
+    /// How many errors there are, those included that are only counted.
+    #[must_use]
+    pub fn error_count(&self) -> u32 {
+        self.problems.iter().filter(|problem| problem.is_error()).map(Problem::count).sum()
     }
 
     /// The entry of that name.

@@ -22,13 +22,13 @@ use kron_schedule::suggest::{closest, did_you_mean};
 pub(crate) struct Modifiers {
     pub(crate) zone: Option<Placed<Zone>>,
     pub(crate) window: Option<Placed<Window>>,
-    pub(crate) distribution: Option<Placed<Distribution>>,
+    pub(crate) distribution: Option<Placed<Spread>>,
     pub(crate) seed: Option<Placed<Seed>>,
     pub(crate) policy: Option<Placed<PolicyKeys>>,
     pub(crate) only: Vec<String>,
     pub(crate) avoid: Vec<String>,
     pub(crate) constraints: Constraints,
-    pub(crate) dst: Option<Placed<Dst>>,
+    pub(crate) dst: Option<Placed<DstKeys>>,
 }
 
 /// A value and where it was written, in bytes of the line.
@@ -41,7 +41,14 @@ pub(crate) struct Placed<T> {
 #[derive(Clone, Debug)]
 pub(crate) struct Seed {
     pub(crate) strategy: SeedStrategy,
-    pub(crate) salt: String,
+    pub(crate) salt: Option<String>,
+}
+
+/// A distribution, and which of its parameters were written.
+#[derive(Clone, Debug)]
+pub(crate) struct Spread {
+    pub(crate) distribution: Distribution,
+    keys: Vec<String>,
 }
 
 /// The keys of `@policy` that were written.
@@ -52,7 +59,20 @@ pub(crate) struct PolicyKeys {
     suspend: Option<bool>,
 }
 
+/// The keys of `@dst` that were written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DstKeys {
+    gap: Option<Gap>,
+    fold: Option<Fold>,
+}
+
 impl Modifiers {
+    /// The rules for odd local times, with defaults for what was not written.
+    pub(crate) fn dst(&self) -> Dst {
+        let keys = self.dst.as_ref().map(|dst| dst.value).unwrap_or_default();
+        Dst { gap: keys.gap.unwrap_or(Dst::KRON.gap), fold: keys.fold.unwrap_or(Dst::KRON.fold) }
+    }
+
     /// The policy, with defaults for what was not written.
     pub(crate) fn policy(&self) -> Policy {
         let default = Policy::default();
@@ -254,7 +274,7 @@ fn window(body: Piece<'_>) -> Result<Window, Mistake> {
     Window::new(mode, length).map_err(|error| duration.expected(Code::Window, error.expected()))
 }
 
-fn distribution(body: Piece<'_>) -> Result<Distribution, Mistake> {
+fn distribution(body: Piece<'_>) -> Result<Spread, Mistake> {
     let mut pieces = body.split(',');
     let name = pieces.next().unwrap_or(body);
     let mut parameters = Vec::new();
@@ -265,7 +285,7 @@ fn distribution(body: Piece<'_>) -> Result<Distribution, Mistake> {
         }
     }
     let texts: Vec<(&str, &str)> = parameters.iter().map(|(key, value)| (key.text, value.text)).collect();
-    Distribution::parse(name.text, &texts).map_err(|error| {
+    let distribution = Distribution::parse(name.text, &texts).map_err(|error| {
         let (code, place) = match error.part() {
             DistributionPart::Key(i) => (Code::UnknownKey, parameters[i].0),
             DistributionPart::Name => (Code::Distribution, name),
@@ -274,7 +294,8 @@ fn distribution(body: Piece<'_>) -> Result<Distribution, Mistake> {
         let repeated = matches!(error.part(), DistributionPart::Key(i) if texts[..i].iter().any(|(key, _)| *key == texts[i].0));
         let code = if repeated { Code::RepeatedKey } else { code };
         Mistake::new(code, place.span(), error.to_string()).with_help_if(error.help())
-    })
+    })?;
+    Ok(Spread { distribution, keys: texts.iter().map(|(key, _)| (*key).to_owned()).collect() })
 }
 
 fn seed(body: Piece<'_>, mistakes: &mut Vec<Mistake>) -> Seed {
@@ -307,7 +328,7 @@ fn seed(body: Piece<'_>, mistakes: &mut Vec<Mistake>) -> Seed {
             None => mistakes.push(piece.expected(Code::Seed, "`salt=` with a text")),
         }
     }
-    Seed { strategy, salt: salt.unwrap_or_default() }
+    Seed { strategy, salt }
 }
 
 fn policy(body: Piece<'_>, mistakes: &mut Vec<Mistake>) -> PolicyKeys {
@@ -350,19 +371,19 @@ fn deadline(value: Piece<'_>) -> Result<Duration, Mistake> {
     Ok(deadline)
 }
 
-fn dst(body: Piece<'_>, mistakes: &mut Vec<Mistake>) -> Dst {
-    let mut dst = Dst::KRON;
+fn dst(body: Piece<'_>, mistakes: &mut Vec<Mistake>) -> DstKeys {
+    let mut keys = DstKeys::default();
     for (key, value) in pairs(body, Code::Policy, &["gap", "fold"], mistakes) {
         let values: &[&str] = match key.text {
             "gap" => &["skip", "after"],
             _ => &["first", "both", "auto"],
         };
         match (key.text, value.text) {
-            ("gap", "after") => dst.gap = Gap::After,
-            ("gap", "skip") => dst.gap = Gap::Skip,
-            ("fold", "auto") => dst.fold = Fold::Auto,
-            ("fold", "both") => dst.fold = Fold::Both,
-            ("fold", "first") => dst.fold = Fold::First,
+            ("gap", "after") => keys.gap = Some(Gap::After),
+            ("gap", "skip") => keys.gap = Some(Gap::Skip),
+            ("fold", "auto") => keys.fold = Some(Fold::Auto),
+            ("fold", "both") => keys.fold = Some(Fold::Both),
+            ("fold", "first") => keys.fold = Some(Fold::First),
             (_, other) => {
                 let forms: Vec<String> = values.iter().map(|value| format!("`{value}`")).collect();
                 let help = did_you_mean(other, values.iter().copied());
@@ -370,7 +391,7 @@ fn dst(body: Piece<'_>, mistakes: &mut Vec<Mistake>) -> Dst {
             }
         }
     }
-    dst
+    keys
 }
 
 /// `key=value` pairs with commas between. Those with a wrong or repeated key are mistakes.
@@ -461,9 +482,10 @@ impl fmt::Display for Modifiers {
             write(f, "@dist", &distribution.value)?;
         }
         if let Some(Placed { value: Seed { strategy, salt }, .. }) = &self.seed {
-            match salt.as_str() {
-                "" => write(f, "@seed", strategy)?,
-                salt => write(f, "@seed", &format_args!("{strategy},salt={}", canonical::word(salt)))?,
+            match salt.as_deref() {
+                None => write(f, "@seed", strategy)?,
+                Some("") => write(f, "@seed", &format_args!("{strategy},salt="))?,
+                Some(salt) => write(f, "@seed", &format_args!("{strategy},salt={}", canonical::word(salt)))?,
             }
         }
         if let Some(policy) = &self.policy {
@@ -496,5 +518,33 @@ impl fmt::Display for PolicyKeys {
             self.suspend.map(|suspend| format!("suspend={suspend}")),
         ];
         f.write_str(&written.into_iter().flatten().collect::<Vec<_>>().join(","))
+    }
+}
+
+/// The parameters that were written, in one order and spelling; the others have their defaults.
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.distribution.name())?;
+        let all = self.distribution.parameters().to_string();
+        let is_written = |parameter: &&str| {
+            let key = parameter.split('=').next();
+            self.keys.iter().any(|written| Some(written.as_str()) == key)
+        };
+        all.split(',').filter(is_written).try_for_each(|parameter| write!(f, ",{parameter}"))
+    }
+}
+
+impl fmt::Display for DstKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gap = self.gap.map(|gap| match gap {
+            Gap::After => "gap=after",
+            Gap::Skip => "gap=skip",
+        });
+        let fold = self.fold.map(|fold| match fold {
+            Fold::Auto => "fold=auto",
+            Fold::Both => "fold=both",
+            Fold::First => "fold=first",
+        });
+        f.write_str(&[gap, fold].into_iter().flatten().collect::<Vec<_>>().join(","))
     }
 }

@@ -46,6 +46,8 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<String>,
     #[serde(skip)]
+    count: u32,
+    #[serde(skip)]
     span: Range<usize>,
     #[serde(skip)]
     excerpt: Option<Box<Excerpt>>,
@@ -66,6 +68,7 @@ impl Problem {
             end_column: before + within + 1,
             message: printable(&message),
             help: help.as_deref().map(printable),
+            count: 1,
             span,
             excerpt: Excerpt::new(line, before, within),
         }
@@ -134,6 +137,12 @@ impl Problem {
     #[must_use]
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
+    }
+
+    /// How many problems it stands for: more than one only where the rest is counted and not told.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.count
     }
 
     /// The message, and below it the place and the line with a caret under the mistake.
@@ -342,7 +351,7 @@ pub(crate) struct Problems<'s> {
 struct Collected {
     problems: Vec<Problem>,
     /// How many there were beyond the bound, and where the first of them was.
-    more: usize,
+    more: u32,
     more_from: Option<Problem>,
 }
 
@@ -408,6 +417,7 @@ impl Collected {
             code,
             message: format!("and {} more {noun}{plural}, from here on", self.more),
             help: None,
+            count: self.more,
             ..first.clone()
         })
     }

@@ -1,6 +1,8 @@
 //! What stands in the place of the schedule: cron fields, an alias, `@every` or a phrase.
 
-use kron_schedule::fuzzy::{Extensions, FuzzyError, FuzzyWarning, Phrase, Placeholder, Scattered};
+use kron_schedule::fuzzy::{
+    Extensions, FuzzyError, FuzzyWarning, FuzzyWarningKind, Phrase, Placeholder, Scattered,
+};
 use kron_schedule::{Dialect, Dst, ErrorKind, Expr, ParseError, Schedule, WarningKind, Zone};
 
 use crate::code::Code;
@@ -257,5 +259,9 @@ fn phrase_mistake(error: &FuzzyError, token: &Token<'_>) -> Mistake {
 
 fn remark(warning: &FuzzyWarning, token: &Token<'_>) -> Mistake {
     let span = warning.span().map_or_else(|| token.span(), |span| token.span_of(span));
-    Mistake::new(Code::PhraseNote, span, warning.headline()).with_help(warning.guidance())
+    let code = match warning.kind() {
+        FuzzyWarningKind::DayStep => Code::DayStep,
+        _ => Code::PhraseNote,
+    };
+    Mistake::new(code, span, warning.headline()).with_help(warning.guidance())
 }

@@ -3,6 +3,7 @@
 //! Whoever can write a krontab, or replace it in its directory, decides what the daemon runs. What is
 //! checked is the opened file and not its path, so that it cannot be exchanged in between.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::code::Severity;
 use crate::entry::Entry;
@@ -78,8 +79,7 @@ pub enum Subject {
 }
 
 /// The kinds of findings.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum FindingCode {
     /// The group can write it, and is not the daemon's.
@@ -108,9 +108,23 @@ pub fn open(path: &Path, trust: &Trust) -> io::Result<Opened> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    let (directory, mut findings) = open_directory(parent, trust)?;
+    let mut opened = open_file(&directory, name, path, trust)?;
+    findings.append(&mut opened.findings);
+    Ok(Opened { findings, ..opened })
+}
+
+/// Opens a directory, and checks it alone.
+pub(crate) fn open_directory(path: &Path, trust: &Trust) -> io::Result<(OwnedFd, Vec<Finding>)> {
     let mut checks = Checks { trust, findings: Vec::new() };
-    let directory = checks.open_directory(parent)?;
-    let (file, is_public) = checks.open_file(&directory, name, path)?;
+    let directory = checks.open_directory(path)?;
+    Ok((directory, checks.findings))
+}
+
+/// Opens a file of a directory, and checks it alone. The path is what findings name it by.
+pub(crate) fn open_file(directory: &OwnedFd, name: &OsStr, path: &Path, trust: &Trust) -> io::Result<Opened> {
+    let mut checks = Checks { trust, findings: Vec::new() };
+    let (file, is_public) = checks.open_file(directory, name, path)?;
     Ok(Opened { file, findings: checks.findings, is_public })
 }
 
@@ -118,7 +132,7 @@ impl Opened {
     /// Whether nothing speaks against trusting it.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
-        self.file.is_some() && !self.findings.iter().any(|finding| finding.severity == Severity::Error)
+        self.file.is_some() && !self.findings.iter().any(Finding::is_error)
     }
 
     /// A warning if everybody can read the environment variables of these entries: they may be secrets.
@@ -166,7 +180,7 @@ impl Checks<'_> {
     fn open_file(
         &mut self,
         directory: &OwnedFd,
-        name: &std::ffi::OsStr,
+        name: &OsStr,
         path: &Path,
     ) -> io::Result<(Option<File>, bool)> {
         let follow = self.trust.follow_links;
@@ -249,7 +263,10 @@ impl Checks<'_> {
                 subject,
                 path,
                 format!("the {subject} is a symbolic link"),
-                "name what it points to",
+                match subject {
+                    Subject::Directory => "name what it points to",
+                    Subject::File => "put the file itself there; `krontab add` copies what a link points to",
+                },
             );
         }
     }
@@ -297,6 +314,48 @@ impl fmt::Display for Subject {
             Subject::Directory => "directory",
             Subject::File => "file",
         })
+    }
+}
+
+impl FindingCode {
+    /// The name, in lower case with hyphens.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            FindingCode::GroupWritable => "group-writable",
+            FindingCode::NotRegular => "not-regular",
+            FindingCode::Owner => "owner",
+            FindingCode::PublicEnvironment => "public-environment",
+            FindingCode::SymbolicLink => "symbolic-link",
+            FindingCode::WorldWritable => "world-writable",
+        }
+    }
+}
+
+impl fmt::Display for FindingCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Serialize for FindingCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl Finding {
+    /// Whether it is an error, and not only a warning.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
+    /// The message, and below it the place and what to do.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let Finding { severity, code, path, message, help, .. } = self;
+        format!("{severity}[{code}]: {message}\n  --> {}\n  = help: {help}", path.display())
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Source {
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Identity {
-    /// The path of the installed file, before `:<name>`.
+    /// The path of the installed file, or `-`, before `:<name>`.
     Path(String),
     /// One text for whatever job.
     Text(String),
@@ -42,6 +42,13 @@ impl Source {
     pub fn new(path: impl AsRef<Path>) -> Result<Source, SourceError> {
         let path = normal(path.as_ref())?;
         Ok(Source { shown: path.as_str().into(), identity: Identity::Path(path) })
+    }
+
+    /// Standard input, which has no path: messages name it `-`, and identities are `-:<name>`. Those of
+    /// installed files begin with a slash, so none of them is mistaken for another.
+    #[must_use]
+    pub fn stdin() -> Source {
+        Source { shown: "-".into(), identity: Identity::Path("-".into()) }
     }
 
     /// The same file, named like this in messages.

@@ -99,7 +99,8 @@ pub(crate) struct JobArgs {
 /// Chosen times follow from the identity of a job, so it can be said which one is meant.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct IdentityArgs {
-    /// Answer as if the file were installed at this path: chosen times depend on it
+    /// Answer as if the file were installed at this path: chosen times depend on it. Without it, jobs from
+    /// standard input have identities that begin with `-:`
     #[arg(long = "as", value_name = "PATH", conflicts_with = "identity")]
     pub(crate) installed_as: Option<PathBuf>,
     /// Answer as if the job had this identity, instead of `<absolute path>:<name>`
@@ -121,7 +122,7 @@ impl IdentityArgs {
 /// How many periods to show.
 #[derive(Args, Debug)]
 pub(crate) struct CountArg {
-    /// How many periods to show
+    /// How many periods to show, at most 10080
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) count: i64,
 }

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use krontab::Problem;
+use krontab::Loaded;
 
 use super::answer;
+use super::view::ProblemView;
 
 /// How a command that could answer ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -39,15 +40,21 @@ pub(crate) enum Failure {
 /// What is wrong with a file.
 #[derive(Debug)]
 pub(crate) struct Invalid {
-    pub(crate) file: String,
-    /// One for each error, ready to be printed below the message.
-    pub(crate) errors: Vec<String>,
+    file: String,
+    /// What is told, ready to be printed below the message.
+    errors: Vec<String>,
+    /// How many errors there are; the last that is told may stand for many.
+    count: u32,
 }
 
 impl Invalid {
-    pub(crate) fn new<'p>(file: &str, problems: impl IntoIterator<Item = &'p Problem>) -> Invalid {
-        let errors = problems.into_iter().filter(|problem| problem.is_error()).map(Problem::render);
-        Invalid { file: file.to_owned(), errors: errors.collect() }
+    pub(crate) fn new(loaded: &Loaded) -> Invalid {
+        let (errors, _) = ProblemView::of(loaded);
+        Invalid {
+            file: loaded.path.to_string_lossy().into_owned(),
+            count: errors.iter().map(|error| error.count).sum(),
+            errors: errors.into_iter().map(|error| error.rendered).collect(),
+        }
     }
 }
 
@@ -68,7 +75,7 @@ impl Failure {
         match self {
             Failure::JobNotFound(name) => format!("job not found: {name}"),
             Failure::Refused(invalid) | Failure::Invalid(invalid) => {
-                let count = match invalid.errors.len() {
+                let count = match invalid.count {
                     1 => "1 error".to_owned(),
                     count => format!("{count} errors"),
                 };

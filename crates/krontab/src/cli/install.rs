@@ -17,34 +17,39 @@ pub(crate) enum Existing {
     Replace,
 }
 
-/// Makes the directory, if there is none. Only its owner can write it.
-pub(crate) fn make_directory(path: &Path) -> Result<(), Failure> {
-    let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(path);
-    made.map_err(|error| Failure::Write(format!("could not make `{}`: {}", path.display(), reason(&error))))
+/// Makes the directory and those above it, where there are none, and tells which. Only their owner can
+/// write them.
+pub(crate) fn make_directory(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let is_new = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let mut made: Vec<PathBuf> = path.ancestors().take_while(is_new).map(Path::to_owned).collect();
+    made.reverse();
+    let failed = |error| Failure::Write(format!("could not make `{}`: {}", path.display(), reason(&error)));
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(failed)?;
+    Ok(made)
 }
 
 /// Writes a file under a name of its own, makes it durable, and only then gives it its name.
-pub(crate) fn write(path: &Path, text: &str, mode: u32, existing: Existing) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32, existing: Existing) -> Result<(), Failure> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             Failure::Write(format!("`{}` is already there; --force replaces it", path.display()))
         }
         _ => Failure::Write(format!("could not write `{}`: {}", path.display(), reason(&error))),
     };
-    let draft = Draft::new(path, text, mode).map_err(failed)?;
+    let draft = Draft::new(path, bytes, mode).map_err(failed)?;
     draft.check()?;
     draft.publish(path, existing).map_err(failed)
 }
 
 /// Writes a file that is there anew, with the owner and the rights that it has.
-pub(crate) fn rewrite(path: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn rewrite(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let failed = |error: io::Error| {
         Failure::Write(format!("could not write `{}`: {}", path.display(), reason(&error)))
     };
     // What a link points to is written, and the link stays.
     let path = path.canonicalize().map_err(failed)?;
     let there = fs::metadata(&path).map_err(failed)?;
-    let draft = Draft::new(&path, text, there.permissions().mode() & 0o7777).map_err(failed)?;
+    let draft = Draft::new(&path, bytes, there.permissions().mode() & 0o7777).map_err(failed)?;
     if (there.uid(), there.gid()) != draft.owner().map_err(failed)? {
         std::os::unix::fs::chown(&draft.path, Some(there.uid()), Some(there.gid())).map_err(failed)?;
     }
@@ -67,10 +72,10 @@ struct Draft {
 }
 
 impl Draft {
-    fn new(target: &Path, text: &str, mode: u32) -> io::Result<Draft> {
+    fn new(target: &Path, bytes: &[u8], mode: u32) -> io::Result<Draft> {
         let (path, mut file) = Draft::create(target)?;
         let draft = Draft { path };
-        file.write_all(text.as_bytes())?;
+        file.write_all(bytes)?;
         file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.sync_all()?;
         Ok(draft)

@@ -3,11 +3,13 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use krontab::security::{self, FindingCode, Opened, Subject, Trust};
-use krontab::{Entry, Krontab, Problem, Source, Zones};
+use jiff::Timestamp;
+use krontab::security::{self, Finding, FindingCode, Subject, Trust};
+use krontab::{Entry, Loaded, Problem, Source, Zones};
 
 use super::args::{IdentityArgs, JobArgs};
 use super::exit::{Failure, Invalid};
+use super::view::ProblemView;
 
 /// The name of standard input.
 pub(crate) const STDIN: &str = "-";
@@ -16,17 +18,24 @@ pub(crate) const STDIN: &str = "-";
 #[derive(Debug)]
 pub(crate) struct LoadedJob {
     pub(crate) entry: Entry,
-    pub(crate) warnings: Vec<Problem>,
+    warnings: Vec<Problem>,
+}
+
+impl LoadedJob {
+    /// The warnings, with dates after an instant where they are about dates.
+    pub(crate) fn warnings(&self, after: Timestamp) -> Vec<ProblemView> {
+        let views = self.warnings.iter().map(ProblemView::from);
+        views.map(|view| view.with_dates([&self.entry], after)).collect()
+    }
 }
 
 /// Finds a job in a file that has no errors.
 pub(crate) fn job(args: &JobArgs, zones: &Zones) -> Result<LoadedJob, Failure> {
-    let source = source(&args.file, &args.identity)?;
-    let text = text(&args.file, &source)?;
-    let parsed = Krontab::parse(&text, &source, zones);
-    if parsed.has_errors() {
-        return Err(Failure::Invalid(Invalid::new(&source.shown(), &parsed.problems)));
+    let loaded = file(&args.file, &source(&args.file, &args.identity)?, zones)?;
+    if !loaded.is_valid() {
+        return Err(Failure::Invalid(Invalid::new(&loaded)));
     }
+    let parsed = loaded.parsed;
     let entry = parsed.entry(&args.job).cloned();
     let entry = entry.ok_or_else(|| Failure::JobNotFound(args.job.clone()))?;
     let warnings = parsed.warnings(&entry).cloned().collect();
@@ -37,11 +46,10 @@ pub(crate) fn job(args: &JobArgs, zones: &Zones) -> Result<LoadedJob, Failure> {
 pub(crate) fn source(path: &Path, identity: &IdentityArgs) -> Result<Source, Failure> {
     let unfit = |error: krontab::SourceError| Failure::Usage(error.to_string());
     let source = if is_stdin(path) {
-        Source::new("/dev/stdin").map_err(unfit)?
+        Source::stdin()
     } else {
-        Source::new(absolute(path)?).map_err(unfit)?
+        Source::new(absolute(path)?).map_err(unfit)?.shown_as(&path.to_string_lossy())
     };
-    let source = source.shown_as(&path.to_string_lossy());
     Ok(match (&identity.installed_as, &identity.identity) {
         (_, Some(text)) => source.with_identity(text),
         (Some(path), None) => {
@@ -51,54 +59,38 @@ pub(crate) fn source(path: &Path, identity: &IdentityArgs) -> Result<Source, Fai
     })
 }
 
-/// What was read from a file.
-pub(crate) struct Contents {
-    /// The text, or why the bytes are none.
-    pub(crate) text: Result<String, Problem>,
-    /// The opened file, unless it is standard input.
-    pub(crate) opened: Option<Opened>,
-}
-
-impl Contents {
-    /// Why the file must not be trusted: everybody could have written it.
-    pub(crate) fn distrust(&self) -> Option<&security::Finding> {
-        let is_meant = |finding: &&security::Finding| {
-            finding.subject == Subject::File && finding.code == FindingCode::WorldWritable
-        };
-        self.opened.as_ref()?.findings.iter().find(is_meant)
-    }
-}
-
-/// Reads a file, or standard input.
-pub(crate) fn contents(path: &Path, source: &Source) -> Result<Contents, Failure> {
+/// Loads a file that was named by its path, or standard input.
+///
+/// It is a draft, and its author's business: it may be a link in a checkout, belong to a group, or lie in
+/// `/tmp`. Only one that everybody can write is refused, because nobody knows whose words it has. The files
+/// of a directory that krond reads are loaded by [`config`](super::config), with all checks.
+pub(crate) fn file(path: &Path, source: &Source, zones: &Zones) -> Result<Loaded, Failure> {
     let shown = path.display();
-    let failed = |error: &io::Error| Failure::Read(format!("could not read `{shown}`: {}", reason(error)));
+    let failed = |error: io::Error| unreadable(path, &error);
     if is_stdin(path) {
-        let text = krontab::read(io::stdin().lock(), source).map_err(|error| failed(&error))?;
-        return Ok(Contents { text, opened: None });
+        let bytes = krontab::read(io::stdin().lock()).map_err(failed)?;
+        return Ok(Loaded::parse(path, bytes, source, zones));
     }
     if path.is_dir() {
         return Err(Failure::Read(format!("expected a file, but `{shown}` is a directory")));
     }
-    // A draft may be a link; who installs it copies what it points to.
     let trust = Trust { follow_links: true, ..Trust::current() };
-    let mut opened = security::open(path, &trust).map_err(|error| failed(&error))?;
-    let Some(file) = opened.file.take() else {
-        let what = opened.findings.first().map_or("it is no file", |finding| &finding.message);
+    let mut opened = security::open(path, &trust).map_err(failed)?;
+    if opened.file.is_none() {
+        let what = opened.findings.last().map_or("it is no file", |finding| &finding.message);
         return Err(Failure::Read(format!("could not read `{shown}`: {what}")));
-    };
-    let text = krontab::read(&file, source).map_err(|error| failed(&error))?;
-    opened.file = Some(file);
-    Ok(Contents { text, opened: Some(opened) })
+    }
+    opened.findings.retain(speaks_against_a_draft);
+    Loaded::read(path, opened, source, zones).map_err(failed)
 }
 
-/// Reads the text of a file that may be trusted.
-pub(crate) fn text(path: &Path, source: &Source) -> Result<String, Failure> {
-    let contents = contents(path, source)?;
-    if let Some(finding) = contents.distrust() {
-        return Err(Failure::Read(format!("{}: {}; {}", path.display(), finding.message, finding.help)));
-    }
-    contents.text.map_err(|problem| Failure::Read(format!("{}: {}", path.display(), problem.message())))
+/// Why a file cannot be read.
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    Failure::Read(format!("could not read `{}`: {}", path.display(), reason(error)))
+}
+
+fn speaks_against_a_draft(finding: &Finding) -> bool {
+    finding.subject == Subject::File && finding.code == FindingCode::WorldWritable
 }
 
 pub(crate) fn is_stdin(path: &Path) -> bool {

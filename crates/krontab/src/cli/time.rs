@@ -3,16 +3,44 @@
 use jiff::civil::{DateTime, Weekday};
 use jiff::{SignedDuration, Timestamp};
 use kron_schedule::Zone;
+use krontab::Zones;
 
-/// Reads an instant with an offset: RFC 3339.
+/// Reads an instant with an offset: RFC 3339, or RFC 9557 with a zone that has that offset then.
 pub(crate) fn instant(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| {
+    let instant = text.parse().map_err(|_| {
         let expected = "expected a time such as `2026-03-01T12:00:00Z`";
         match text.parse::<DateTime>() {
             Ok(_) => format!("{expected}, with `Z` or an offset at its end"),
             Err(_) => expected.to_owned(),
         }
-    })
+    })?;
+    check_zone(text, instant)?;
+    Ok(instant)
+}
+
+/// Refuses an instant whose offset is not the one that the zone behind it has then: which of the two
+/// was meant is not guessed.
+pub(crate) fn check_zone(text: &str, instant: Timestamp) -> Result<(), String> {
+    let Some((written, annotations)) = text.split_once('[') else {
+        return Ok(());
+    };
+    let name = annotations.split(']').next().unwrap_or_default().trim_start_matches('!');
+    // `Z` says nothing about the offset there, and `[u-ca=…]` is about calendars.
+    if written.ends_with(['Z', 'z']) || name.contains('=') {
+        return Ok(());
+    }
+    let zone = Zones::system().find(name).map_err(|error| match error.help() {
+        Some(help) => format!("{error}; {help}"),
+        None => error.to_string(),
+    })?;
+    match written.parse::<DateTime>() {
+        Ok(civil) if civil != zone.to_civil(instant) => Err(format!(
+            "expected the offset that {name} has then, but found another: this is {} there; \
+             leave out `[{name}]`, or correct the offset",
+            zoned(instant, &zone).trim_end_matches(&format!("[{name}]"))
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// An instant in UTC, in whole seconds: `2026-03-01T12:00:00Z`.
@@ -106,8 +134,6 @@ fn day(weekday: Weekday) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use krontab::Zones;
-
     use super::*;
 
     #[test]
@@ -131,6 +157,27 @@ mod tests {
         assert_eq!(local(at, &Zone::utc()), "Sun");
         assert_eq!(zoned(at, &new_york), "2026-03-08T03:30:00-04:00[America/New_York]");
         assert_eq!(label(new_york.to_civil(at), &new_york), "2026-03-08T03:30[America/New_York]");
+    }
+
+    #[test]
+    fn an_offset_and_a_zone_must_agree() {
+        for text in [
+            "2026-07-01T00:00:00+02:00[Europe/Berlin]",
+            "2026-01-01T00:00:00+01:00[!Europe/Berlin]",
+            "2026-07-01T00:00:00Z[Europe/Berlin]",
+            "2026-11-01T01:30:00-05:00[America/New_York]",
+            "2026-11-01T01:30:00-04:00[America/New_York]",
+            "2026-07-01T00:00:00+05:00[u-ca=iso8601]",
+        ] {
+            assert!(instant(text).is_ok(), "{text}");
+        }
+        assert_eq!(
+            instant("2026-07-01T00:00:00+05:00[Europe/Berlin]").unwrap_err(),
+            "expected the offset that Europe/Berlin has then, but found another: this is \
+             2026-06-30T21:00:00+02:00 there; leave out `[Europe/Berlin]`, or correct the offset"
+        );
+        let unknown = instant("2026-07-01T00:00:00+05:00[Berlin]").unwrap_err();
+        assert_eq!(unknown, "unknown time zone `Berlin`; did you mean `Europe/Berlin`?");
     }
 
     #[test]

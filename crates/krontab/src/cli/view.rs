@@ -5,14 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
+use std::path::Path;
 
 use jiff::Timestamp;
 use kron_core::{CANDIDATES_MAX, Decision};
 use kron_schedule::{Schedule, Zone};
 use krontab::security::Finding;
-use krontab::{Entry, Problem, Written};
+use krontab::{Code, Entry, Loaded, Problem, Severity, Written};
 use serde::Serialize;
 
+use super::load::reason;
 use super::time;
 
 /// An instant, in UTC and as clocks show it.
@@ -243,34 +246,47 @@ impl fmt::Display for SkippedView {
     }
 }
 
-/// A problem of a file, or of how it lies there.
+/// A problem of a file, or of how it lies there, or of an expression.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ProblemView {
-    /// Absent if it is about the file as a whole.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) line: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) column: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) end_column: Option<usize>,
+    pub(crate) severity: Severity,
     pub(crate) code: String,
+    /// The file or directory; null if it is about an expression.
+    pub(crate) file: Option<String>,
+    /// Null if it is about the file as a whole.
+    pub(crate) line: Option<usize>,
+    pub(crate) column: Option<usize>,
+    pub(crate) end_column: Option<usize>,
     pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) help: Option<String>,
+    /// The next dates of the job, where it is they that surprise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) dates: Option<Vec<String>>,
+    /// How many problems it stands for.
+    #[serde(skip)]
+    pub(crate) count: u32,
     #[serde(skip)]
     pub(crate) rendered: String,
 }
 
+/// How many dates are shown: enough to see what happens at the end of a month, and of the next.
+const DATES_SHOWN: usize = 5;
+
 impl From<&Problem> for ProblemView {
     fn from(problem: &Problem) -> ProblemView {
         ProblemView {
+            severity: problem.severity(),
+            code: problem.code().to_string(),
+            file: Some(problem.file().to_owned()),
             line: Some(problem.line()),
             column: Some(problem.column()),
             end_column: Some(problem.end_column()),
-            code: problem.code().to_string(),
             message: problem.message().to_owned(),
             help: problem.help().map(str::to_owned),
+            dates: None,
+            count: problem.count(),
             rendered: problem.render(),
         }
     }
@@ -278,19 +294,66 @@ impl From<&Problem> for ProblemView {
 
 impl From<&Finding> for ProblemView {
     fn from(finding: &Finding) -> ProblemView {
-        let Finding { severity, code, path, message, help, .. } = finding;
-        let code = serde_json::to_value(code).ok();
-        let code = code.as_ref().and_then(|code| code.as_str()).unwrap_or_default().to_owned();
-        let rendered = format!("{severity}[{code}]: {message}\n  --> {}\n  = help: {help}", path.display());
         ProblemView {
+            severity: finding.severity,
+            code: finding.code.to_string(),
+            file: Some(finding.path.to_string_lossy().into_owned()),
             line: None,
             column: None,
             end_column: None,
-            code,
-            message: message.clone(),
-            help: Some(help.clone()),
-            rendered,
+            message: finding.message.clone(),
+            help: Some(finding.help.clone()),
+            dates: None,
+            count: 1,
+            rendered: finding.render(),
         }
+    }
+}
+
+impl ProblemView {
+    /// A file that the system does not let us read.
+    pub(crate) fn unreadable(path: &Path, error: &io::Error) -> ProblemView {
+        let message = format!("it cannot be read: {}", reason(error));
+        let file = shown(path);
+        ProblemView {
+            severity: Severity::Error,
+            code: "unreadable".to_owned(),
+            rendered: format!("error[unreadable]: {message}\n  --> {file}"),
+            file: Some(file),
+            line: None,
+            column: None,
+            end_column: None,
+            message,
+            help: None,
+            dates: None,
+            count: 1,
+        }
+    }
+
+    /// The warning that a job steps through the days of the month, with the dates that come of it after
+    /// an instant: a sentence does not show how uneven they are. Any other problem as it is.
+    pub(crate) fn with_dates<'e>(
+        mut self,
+        entries: impl IntoIterator<Item = &'e Entry>,
+        after: Timestamp,
+    ) -> ProblemView {
+        let is_meant = |entry: &&Entry| Some(entry.line) == self.line && self.code == Code::DayStep.name();
+        let Some(entry) = entries.into_iter().find(is_meant) else {
+            return self;
+        };
+        let next = entry.job.schedule().occurrences_after(after).take(DATES_SHOWN);
+        let dates: Vec<String> = next.map(|at| entry.job.zone().to_civil(at).date().to_string()).collect();
+        self.rendered.push_str("\n  = next dates: ");
+        self.rendered.push_str(&dates.join(", "));
+        self.dates = Some(dates);
+        self
+    }
+
+    /// The errors of a file, and its warnings: first how it lies there, then what is in it.
+    pub(crate) fn of(loaded: &Loaded) -> (Vec<ProblemView>, Vec<ProblemView>) {
+        let findings = loaded.findings.iter().map(ProblemView::from);
+        let problems = loaded.parsed.problems.iter().map(ProblemView::from);
+        findings.chain(problems).partition(|problem| problem.severity == Severity::Error)
     }
 }
 
@@ -302,6 +365,11 @@ impl ProblemView {
             None => format!("- {}", self.message),
         }
     }
+}
+
+/// A path as it may be printed: a name of a file can have characters that do something to a terminal.
+pub(crate) fn shown(path: &Path) -> String {
+    path.to_string_lossy().chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// An installed or loaded job, in short.

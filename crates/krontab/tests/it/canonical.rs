@@ -18,9 +18,9 @@ fn entries_have_one_spelling() {
         (
             "@daily @dst(fold=both) @avoid(dow=6,0) @only(\"hours = 10,8,9\") @policy(suspend=false,concurrency=allow) \
              @seed(daily,salt=) @dist(skewLate) @win(center,3600s) @tz(UTC) name=a command=/bin/true",
-            "@daily @tz(UTC) @win(around,1h) @dist(skewLate,shape=2) @seed(daily) \
+            "@daily @tz(UTC) @win(around,1h) @dist(skewLate) @seed(daily,salt=) \
              @policy(concurrency=allow,suspend=false) @only(hours=8-10) @avoid(dow=SUN,SAT) \
-             @dst(gap=skip,fold=both) name=a command=/bin/true",
+             @dst(fold=both) name=a command=/bin/true",
         ),
         (
             "@daily @win(after,1h) @seed(stable,salt=\"a b\") name=a command=/bin/true",
@@ -37,6 +37,32 @@ fn entries_have_one_spelling() {
         assert_eq!(canonical(written), format!("{expected}\n"));
         assert_eq!(canonical(expected), format!("{expected}\n"));
     }
+}
+
+#[test]
+fn defaults_are_neither_added_nor_taken_away() {
+    for modifier in [
+        "@dst(gap=skip)",
+        "@dst(fold=auto)",
+        "@dst(gap=after,fold=first)",
+        "@dist(exponential)",
+        "@dist(exponential,lambda=1)",
+        "@dist(exponential,dir=early)",
+        "@dist(exponential,lambda=2.5,dir=late)",
+        "@dist(skewEarly)",
+        "@dist(skewEarly,shape=2)",
+        "@dist(normal)",
+        "@dist(normal,mu=mid)",
+        "@dist(normal,mu=mid,sigma=10m)",
+        "@dist(uniform)",
+    ] {
+        let line = format!("@daily @win(after,1h) {modifier} name=a command=/bin/true\n");
+        assert_eq!(canonical(&line), line);
+    }
+    let line = |modifiers: &str| format!("@daily @win(after,1h) {modifiers} name=a command=/bin/true\n");
+    let written = line("@dst(fold=both,gap=skip) @dist(normal,sigma=600s,mu=mid)");
+    let expected = line("@dist(normal,mu=mid,sigma=10m) @dst(gap=skip,fold=both)");
+    assert_eq!(canonical(&written), expected);
 }
 
 #[test]

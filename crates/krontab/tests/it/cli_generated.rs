@@ -69,3 +69,13 @@ fn every_command_has_examples_and_exit_codes_in_its_help() {
         assert!(help.contains("\nExit codes: 0 "), "{command}:\n{help}");
     }
 }
+
+#[test]
+fn limits_are_in_the_help() {
+    for (command, limit) in
+        [("next", "at most 10080"), ("prev", "at most 10080"), ("describe", "at most 10080")]
+    {
+        assert!(krontab(&["help", command]).contains(limit), "{command}");
+    }
+    assert!(krontab(&["help", "describe"]).contains("at most 1024 bytes"));
+}

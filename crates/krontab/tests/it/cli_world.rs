@@ -195,3 +195,76 @@ fn a_file_that_is_too_long_is_told_without_being_read_to_its_end() {
         assert!(String::from_utf8(text).unwrap().contains("1 MiB"), "{command}");
     }
 }
+
+#[test]
+fn errors_that_are_not_told_are_counted() {
+    let shell = Shell::new();
+    fs::write(shell.path().join("many"), "nonsense\n".repeat(150)).unwrap();
+    for arguments in [&["next", "a", "--file", "many"][..], &["add", "--file", "many", "--config", "etc"]] {
+        let mut command = shell.krontab();
+        command.args(arguments);
+        let stderr = String::from_utf8(output(command, None).stderr).unwrap();
+        assert!(stderr.starts_with("error: many is invalid: 150 errors, so none of it runs\n"), "{stderr}");
+        assert!(stderr.contains("and 50 more errors, from here on"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_directory_that_is_not_there_yet_is_no_mistake_unless_it_was_named() {
+    // Root's is the system's, which may be there.
+    let is_root = fs::metadata("/proc/self").is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0);
+    if is_root && fs::exists("/etc/krond.d").unwrap() {
+        return;
+    }
+    let shell = Shell::new();
+    let expected = if is_root {
+        "/etc/krond.d".to_owned()
+    } else {
+        shell.path().join(".config/krond").display().to_string()
+    };
+    let mut command = shell.krontab();
+    command.arg("list");
+    let listed = output(command, None);
+    assert_eq!(
+        String::from_utf8(listed.stdout).unwrap(),
+        format!("no jobs: there is no directory {expected}\n")
+    );
+    assert_eq!(listed.status.code(), Some(0));
+    let mut command = shell.krontab();
+    command.args(["list", "--config", &expected]);
+    assert_eq!(output(command, None).status.code(), Some(2));
+}
+
+#[test]
+fn a_file_is_installed_with_the_next_dates_of_what_is_uneven() {
+    let shell = Shell::new();
+    let mut command = shell.krontab();
+    command.args(["add", "--file", "phrases.kron", "--config", "etc"]);
+    let stdout = String::from_utf8(output(command, None).stdout).unwrap();
+    let dates = stdout.lines().find_map(|line| line.strip_prefix("  = next dates: ")).unwrap();
+    assert_eq!(dates.split(", ").count(), 5, "{stdout}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_does_not_hide_the_others() {
+    let shell = Shell::new();
+    let etc = shell.path().join("etc");
+    fs::create_dir(&etc).unwrap();
+    fs::copy(shell.path().join("plain.kron"), etc.join("plain")).unwrap();
+    fs::write(etc.join("od\u{1b}d"), "").unwrap();
+    let reason = "it cannot be read: expected a path without control characters, but found";
+    for (arguments, other) in
+        [(&["list", "--config", "etc"][..], "first   plain"), (&["lint", "--file", "etc"], "OK: ")]
+    {
+        let mut command = shell.krontab();
+        command.args(arguments);
+        let found = output(command, None);
+        assert_eq!(found.status.code(), Some(1), "{found:?}");
+        let text = String::from_utf8([found.stdout, found.stderr].concat()).unwrap();
+        assert!(text.contains(reason) && text.contains(other) && !text.contains('\u{1b}'), "{text}");
+    }
+    let mut command = shell.krontab();
+    command.args(["lint", "--file", "etc", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output(command, None).stdout).unwrap();
+    assert_eq!(report["files"][0]["errors"][0]["code"], "unreadable");
+}

@@ -1,8 +1,8 @@
 //! Files that are too long, too many or not text.
 
-use krontab::{Code, FILE_BYTES_MAX, JOBS_MAX, LINE_BYTES_MAX, PROBLEMS_MAX, decode, read};
+use krontab::{Code, FILE_BYTES_MAX, JOBS_MAX, Krontab, LINE_BYTES_MAX, PROBLEMS_MAX, Parsed, Problem, read};
 
-use crate::world::{codes, parse, source};
+use crate::world::{ZONES, codes, parse, rendered, source};
 
 #[test]
 fn a_file_has_at_most_a_mebibyte() {
@@ -54,7 +54,9 @@ fn an_entry_has_at_most_64_modifiers_of_64_clauses() {
 fn the_first_hundred_problems_are_told_and_the_rest_counted() {
     let mut text: String = (0..1_000).map(|n| format!("0 0 13 * 5 name=j{n} command=/bin/true\n")).collect();
     text.push_str(&"nonsense\n".repeat(500));
-    let problems = parse(&text).problems;
+    let parsed = parse(&text);
+    assert_eq!(parsed.error_count(), 500, "the line that counts the rest is none of them");
+    let problems = parsed.problems;
     assert_eq!(problems.len(), 2 * PROBLEMS_MAX + 2);
     let [.., errors, warnings] = problems.as_slice() else {
         panic!("there are more than two");
@@ -67,18 +69,36 @@ fn the_first_hundred_problems_are_told_and_the_rest_counted() {
     assert_eq!(one_more[PROBLEMS_MAX].message(), "and 1 more error, from here on");
 }
 
+fn of_bytes(bytes: &[u8]) -> Parsed {
+    Krontab::parse_bytes(bytes, &source(), &ZONES)
+}
+
 #[test]
 fn bytes_that_are_not_text_are_pointed_at() {
-    let problem =
-        decode(b"# fine\n@daily name=\xc3\xa4\xff\xfe command=x\n".to_vec(), &source()).unwrap_err();
+    let problems = of_bytes(b"# fine\n@daily name=\xc3\xa4\xff\xfe command=x\n").problems;
     assert_eq!(
-        problem.render(),
+        rendered(&problems),
         "error[encoding]: expected UTF-8, but found the byte 0xFF\n  --> /etc/krond.d/test:2:14\n  \
-         | @daily name=ä\u{fffd}\u{fffd} command=x\n  |              ^"
+         | @daily name=ä\u{fffd}\u{fffd} command=x\n  |              ^\n  = help: save it as UTF-8\n"
     );
-    assert_eq!(decode(b"@daily".to_vec(), &source()).as_deref(), Ok("@daily"));
     let long = vec![b'#'; FILE_BYTES_MAX + 5];
-    assert_eq!(read(long.as_slice(), &source()).unwrap().unwrap_err().code(), Code::FileTooLong);
+    let read = read(long.as_slice()).unwrap();
+    assert_eq!(read.len(), FILE_BYTES_MAX + 1);
+    assert_eq!(of_bytes(&read).problems[0].code(), Code::FileTooLong);
+}
+
+#[test]
+fn a_line_that_is_no_text_hides_no_other_problem() {
+    let text = b"# caf\xe9\n@dayly name=a command=/bin/true\n@daily name=\xe9 command=\n@daily name=b command=/bin/true\n";
+    let parsed = of_bytes(text);
+    let found: Vec<_> = parsed.problems.iter().map(|problem| (problem.line(), problem.code())).collect();
+    assert_eq!(found, [(1, Code::Encoding), (2, Code::Schedule), (3, Code::Encoding)]);
+    assert_eq!(parsed.entries.len(), 1);
+    assert_eq!((parsed.entries[0].name.as_str(), parsed.entries[0].line), ("b", 4));
+    // A file in UTF-16 is one problem and not one for each of its lines.
+    let problems = of_bytes(b"\xff\xfe@\0d\0\n\0x\0\n\0").problems;
+    let messages: Vec<_> = problems.iter().map(Problem::message).collect();
+    assert_eq!(messages, ["expected UTF-8, but found UTF-16"]);
 }
 
 #[test]
@@ -93,4 +113,18 @@ fn odd_texts_of_few_lines() {
     assert_eq!(codes("@daily name=a command=/bin/true\0"), [Code::ControlCharacter]);
     // The last line need not end.
     assert_eq!(parse("@daily name=a command=/bin/true").entries.len(), 1);
+}
+
+#[test]
+fn an_expression_has_at_most_1024_bytes() {
+    let line = |bytes: usize| {
+        let minutes = format!("0{}", ",0".repeat((bytes - 9) / 2));
+        let expression = format!("{minutes} * * * *");
+        assert!(expression.len() == bytes, "{}", expression.len());
+        format!("{expression} name=a command=/bin/true")
+    };
+    let page = include_str!("../../../../docs/reference/krontab.md");
+    assert!(page.contains("| a cron expression | 1,024 bytes |"));
+    assert_eq!(codes(&line(1_023)), []);
+    assert_eq!(codes(&line(1_025)), [Code::Schedule]);
 }

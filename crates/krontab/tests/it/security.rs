@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use krontab::security::{FindingCode, Opened, Subject, Trust, open};
-use krontab::{Krontab, Severity};
+use krontab::{Directory, Krontab, Loaded, Severity};
 use tempfile::TempDir;
 
 use crate::world::{ZONES, source};
@@ -203,4 +203,68 @@ fn secrets_that_everybody_can_read_are_a_warning() {
     let json = serde_json::to_value(&finding).unwrap();
     assert_eq!((&json["code"], &json["subject"]), (&"public-environment".into(), &"file".into()));
     assert_eq!(opened.public_environment(&world.file(), &[]), None);
+}
+
+#[test]
+fn a_directory_is_checked_with_all_of_its_files() {
+    let world = World::new();
+    let at = |name: &str| world.path().join(name);
+    for name in ["group", "everybody", "left.bak"] {
+        fs::copy(world.file(), at(name)).unwrap();
+    }
+    world.mode(&at("group"), 0o660);
+    world.mode(&at("everybody"), 0o666);
+    symlink("krontab", at("link")).unwrap();
+    fs::create_dir(at("more")).unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+
+    let other = Trust { group: fs::metadata(world.file()).unwrap().gid() + 1, ..Trust::current() };
+    let directory = Directory::open(world.path(), other).unwrap();
+    assert_eq!(directory.findings(), []);
+    let found: Vec<(String, Vec<FindingCode>, bool)> = directory
+        .krontabs(&ZONES)
+        .unwrap()
+        .map(|(path, loaded)| {
+            let Loaded { findings, parsed, .. } = loaded.unwrap();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, findings.iter().map(|finding| finding.code).collect(), parsed.entries.is_empty())
+        })
+        .collect();
+    use FindingCode::{GroupWritable, NotRegular, PublicEnvironment, SymbolicLink, WorldWritable};
+    let expected: [(&str, &[FindingCode], bool); 5] = [
+        ("everybody", &[WorldWritable, GroupWritable, PublicEnvironment], false),
+        ("group", &[GroupWritable], false),
+        ("krontab", &[], false),
+        ("link", &[SymbolicLink], true),
+        ("pipe", &[NotRegular], true),
+    ];
+    let expected: Vec<_> =
+        expected.map(|(name, codes, empty)| (name.to_owned(), codes.to_vec(), empty)).into();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_directory_that_others_can_change_is_told_once() {
+    let world = World::new();
+    world.mode(world.path(), 0o777);
+    let directory = Directory::open(world.path(), Trust::current()).unwrap();
+    let codes: Vec<_> = directory.findings().iter().map(|found| (found.code, found.subject)).collect();
+    assert_eq!(codes, [(FindingCode::WorldWritable, Subject::Directory)]);
+    let (_, loaded) = directory.krontabs(&ZONES).unwrap().next().unwrap();
+    assert_eq!(loaded.unwrap().findings, []);
+}
+
+#[test]
+fn the_owner_of_a_file_in_a_directory_counts() {
+    let world = World::new();
+    if !is_root() {
+        return;
+    }
+    chown(world.file(), Some(4_242), None).unwrap();
+    let directory = Directory::open(world.path(), Trust::current()).unwrap();
+    let (_, loaded) = directory.krontabs(&ZONES).unwrap().next().unwrap();
+    let loaded = loaded.unwrap();
+    assert_eq!(loaded.findings[0].code, FindingCode::Owner);
+    assert!(!loaded.is_valid() && !loaded.parsed.has_errors());
 }

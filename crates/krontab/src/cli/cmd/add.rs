@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::Args;
-use krontab::{Krontab, Problem, Zones};
+use krontab::{Directory, Loaded, Zones};
 use serde::Serialize;
 
 use crate::cli::answer::Answer;
@@ -12,12 +12,13 @@ use crate::cli::args::{FormatArg, IdentityArgs};
 use crate::cli::exit::{Failure, Invalid};
 use crate::cli::install::{self, Existing};
 use crate::cli::view::{JobView, ProblemView};
-use crate::cli::{config, load};
+use crate::cli::{clock, config, load};
 
 /// Check a krontab file and install it where krond reads it
 ///
 /// It is installed whole or not at all; krond notices it without a restart. Only its owner can write
-/// it, and if it sets environment variables, only its owner can read it.
+/// it, and if it sets environment variables, only its owner can read it. A directory that does not exist
+/// is made, and told. One that krond would not trust is refused.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Add {
@@ -52,32 +53,31 @@ impl Add {
         let source = load::source(&self.file, &IdentityArgs::default())?
             .installed_as(&path)
             .map_err(|error| Failure::Usage(error.to_string()))?;
-        let contents = load::contents(&self.file, &source)?;
-        if let Some(finding) = contents.distrust() {
-            let errors = vec![ProblemView::from(finding).rendered];
-            return Err(Failure::Refused(Invalid { file: source.shown().to_string(), errors }));
+        let loaded = load::file(&self.file, &source, zones)?;
+        if !loaded.is_valid() {
+            return Err(Failure::Refused(Invalid::new(&loaded)));
         }
-        let refused = |problems: &[Problem]| Failure::Refused(Invalid::new(&source.shown(), problems));
-        let text = contents.text.map_err(|problem| refused(&[problem]))?;
-        let parsed = Krontab::parse(&text, &source, zones);
-        if parsed.has_errors() {
-            return Err(refused(&parsed.problems));
-        }
-
+        let Loaded { bytes, parsed, .. } = loaded;
         let there = std::fs::read(&path).ok();
-        let is_same = there.as_deref() == Some(text.as_bytes());
+        let is_same = there.as_deref() == Some(bytes.as_slice());
         let secret = parsed.entries.iter().any(|entry| !entry.command.env.is_empty());
         let mode = if secret { 0o600 } else { 0o644 };
+        let mut made = Vec::new();
         // To install the same file again changes nothing, so it needs no --force.
         if !is_same || self.force {
             let existing = if self.force { Existing::Replace } else { Existing::Keep };
-            install::make_directory(&directory)?;
-            install::write(&path, &text, mode, existing)?;
+            made = install::make_directory(&directory)?;
+            install::write(&path, &bytes, mode, existing)?;
         }
         let installed = path.to_string_lossy().into_owned();
         let installation = Installation {
+            directories_made: made.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
             jobs: parsed.entries.iter().map(|entry| JobView::new(&installed, entry, None)).collect(),
-            warnings: parsed.problems.iter().map(ProblemView::from).collect(),
+            warnings: parsed
+                .problems
+                .iter()
+                .map(|problem| ProblemView::from(problem).with_dates(&parsed.entries, clock::now()))
+                .collect(),
             changed: !is_same,
             replaced: there.is_some() && !is_same,
             installed,
@@ -93,7 +93,7 @@ impl Add {
             (None, true) => return Err(Failure::Usage("--name is required with standard input".into())),
             (None, false) => own().unwrap_or_default(),
         };
-        if !config::is_krontab_name(&name) {
+        if !Directory::reads(name.as_ref()) {
             return Err(Failure::Usage(format!(
                 "krond does not read files named `{name}`; write --name with another"
             )));
@@ -103,7 +103,10 @@ impl Add {
 }
 
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Installation {
+    /// Those that were not there, the outermost first.
+    directories_made: Vec<String>,
     installed: String,
     /// Whether anything is different from before.
     changed: bool,
@@ -114,6 +117,9 @@ struct Installation {
 
 impl fmt::Display for Installation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for directory in &self.directories_made {
+            writeln!(f, "made directory: {directory}")?;
+        }
         let what = match (self.changed, self.replaced) {
             (false, _) => "unchanged",
             (true, true) => "replaced",

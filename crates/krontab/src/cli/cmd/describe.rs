@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use kron_schedule::fuzzy::{Extensions, Phrase};
 use kron_schedule::{Dialect, Expr, Schedule, Warning, WarningKind, Zone};
-use krontab::Zones;
+use krontab::{Severity, Zones};
 use serde::Serialize;
 
 use super::explain::zone;
@@ -23,7 +23,8 @@ use crate::cli::{load, time};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Describe {
-    /// A cron expression, in quotes so that the shell leaves its asterisks alone, or the name of a job
+    /// A cron expression of at most 1024 bytes, in quotes so that the shell leaves its asterisks alone, or
+    /// the name of a job
     #[arg(value_name = "EXPR|JOB", required = true)]
     words: Vec<String>,
     /// The cron dialect of the expression: kron, ojs or posix
@@ -32,7 +33,7 @@ pub(crate) struct Describe {
     /// The time zone of the expression, such as Europe/Paris [default: UTC]
     #[arg(long, value_name = "ZONE", conflicts_with = "file")]
     tz: Option<String>,
-    /// How many occurrences to list
+    /// How many occurrences to list, at most 10080
     #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true)]
     next: i64,
     #[command(flatten)]
@@ -92,7 +93,9 @@ impl Describe {
     fn of_job(self, zones: &Zones) -> Result<Description, Failure> {
         let Describe { words, file, identity, at, next, .. } = self;
         let args = JobArgs { job: words.join(" "), file: file.unwrap_or_default(), identity };
-        let load::LoadedJob { entry, warnings } = load::job(&args, zones)?;
+        let job = load::job(&args, zones)?;
+        let warnings = job.warnings(at.or_now());
+        let entry = job.entry;
         let upcoming = Upcoming::new(entry.job.schedule(), entry.job.zone(), &at, next)?;
         Ok(Description {
             description: entry.schedule.describe(),
@@ -101,7 +104,7 @@ impl Describe {
             dialect: Dialect::Kron.name(),
             timezone: entry.zone_name().to_owned(),
             dst: entry.dst.to_string(),
-            warnings: warnings.iter().map(ProblemView::from).collect(),
+            warnings,
             upcoming,
             job: Some(entry.name),
         })
@@ -198,12 +201,16 @@ fn remark(warning: &Warning, text: &str) -> ProblemView {
     };
     let column = |at: usize| text[..at.min(text.len())].chars().count() + 1;
     ProblemView {
+        severity: Severity::Warning,
+        code: code.to_owned(),
+        file: None,
         line: None,
         column: Some(column(warning.span().start)),
         end_column: Some(column(warning.span().end)),
-        code: code.to_owned(),
         message: warning.to_string(),
         help: warning.help().map(str::to_owned),
+        dates: None,
+        count: 1,
         rendered: format!("warning: {}", warning.render(text)),
     }
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::cli::answer::Answer;
 use crate::cli::args::{FormatArg, IdentityArgs, JobArgs};
 use crate::cli::exit::Failure;
-use crate::cli::view::{DecisionView, ScheduleView};
+use crate::cli::view::{DecisionView, ProblemView, ScheduleView};
 use crate::cli::{load, time};
 
 /// Show how the time of a period was chosen: its window, its seed, its constraints
@@ -80,7 +80,9 @@ impl Explain {
     fn of_file(self, zones: &Zones) -> Result<Explained, Failure> {
         let Explain { job, at, file, identity, .. } = self;
         let file = file.unwrap_or_default();
-        let entry = load::job(&JobArgs { job, file, identity }, zones)?.entry;
+        let job = load::job(&JobArgs { job, file, identity }, zones)?;
+        let warnings = job.warnings(at);
+        let entry = job.entry;
         let nominal = entry.job.schedule().prev_at_or_before(at).ok_or_else(|| {
             Failure::Usage(format!("`{}` has no period at or before {}", entry.name, time::utc(at)))
         })?;
@@ -88,6 +90,7 @@ impl Explain {
         Ok(Explained {
             schedule: Some(ScheduleView::from(&entry.schedule)),
             decision: DecisionView::new(&entry.name, &entry.job, &decision),
+            warnings,
         })
     }
 
@@ -106,7 +109,7 @@ impl Explain {
             .build()
             .map_err(|error| Failure::Usage(error.to_string()))?;
         let decision = DecisionView::new(&self.job, &job, &decide(&job, self.at));
-        Ok(Explained { schedule: None, decision })
+        Ok(Explained { schedule: None, decision, warnings: Vec::new() })
     }
 }
 
@@ -155,6 +158,8 @@ struct Explained {
     decision: DecisionView,
     #[serde(skip_serializing_if = "Option::is_none")]
     schedule: Option<ScheduleView>,
+    /// What is legal about the job and perhaps a surprise.
+    warnings: Vec<ProblemView>,
 }
 
 impl fmt::Display for Explained {
@@ -165,6 +170,7 @@ impl fmt::Display for Explained {
             writeln!(f, "schedule: {schedule}")?;
         }
         writeln!(f, "timezone: {}", self.decision.timezone)?;
-        self.decision.fmt(f)
+        self.decision.fmt(f)?;
+        self.warnings.iter().try_for_each(|warning| writeln!(f, "\n{}", warning.rendered))
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use krontab::{Krontab, Problem, Zones};
+use krontab::{FILE_BYTES_MAX, Krontab, Zones};
 use serde::Serialize;
 
 use crate::cli::answer::Answer;
@@ -14,8 +14,8 @@ use crate::cli::{install, load};
 
 /// Write krontab files in one canonical spelling
 ///
-/// Comments, blank lines and the order of entries stay. A line with an error stays as it is. What a
-/// file means never changes.
+/// Comments, blank lines and the order of entries stay. A line with an error stays as it is, and so does
+/// a file that is not UTF-8. What a file means never changes.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Fmt {
@@ -49,17 +49,17 @@ impl Fmt {
         let mut remarks = Vec::new();
         for path in &self.files {
             let (formatted, errors) = formatted(path, zones)?;
-            if self.write && formatted.changed {
-                install::rewrite(path, &formatted.text)?;
+            if let Some(text) = formatted.text.as_ref().filter(|_| self.write && formatted.changed) {
+                install::rewrite(path, text.as_bytes())?;
             }
-            remarks.extend(errors.iter().map(ToString::to_string));
+            remarks.extend(errors);
             files.push(formatted);
         }
         let would_change = self.check && files.iter().any(|file| file.changed);
         let exit = if would_change || !remarks.is_empty() { Exit::No } else { Exit::Success };
         let answer = match (self.format.format, self.check || self.write) {
             (Format::Text, false) => {
-                Answer::text(files.into_iter().map(|file| file.text).collect::<String>())
+                Answer::text(files.into_iter().filter_map(|file| file.text).collect::<String>())
             }
             (format, _) => Answer::of(&Formatting { write: self.write, files }, format),
         };
@@ -68,14 +68,22 @@ impl Fmt {
 }
 
 /// A file in its canonical spelling, and the errors that are left in it.
-fn formatted(path: &Path, zones: &Zones) -> Result<(Formatted, Vec<Problem>), Failure> {
+fn formatted(path: &Path, zones: &Zones) -> Result<(Formatted, Vec<String>), Failure> {
     let source = load::source(path, &IdentityArgs::default())?;
-    let before = load::text(path, &source)?;
-    let text = Krontab::canonical(&before, &source, zones);
-    let mut errors = Krontab::parse(&text, &source, zones).problems;
-    errors.retain(Problem::is_error);
-    let changed = text != before;
-    Ok((Formatted { file: source.shown().to_string(), changed, valid: errors.is_empty(), text }, errors))
+    let before = load::file(path, &source, zones)?;
+    let spelled = match std::str::from_utf8(&before.bytes) {
+        Ok(text) if text.len() <= FILE_BYTES_MAX => Some(Krontab::canonical(text, &source, zones)),
+        // What is no krontab has no spelling.
+        _ => None,
+    };
+    let after = spelled.as_ref().map(|text| Krontab::parse(text, &source, zones));
+    let problems = &after.as_ref().unwrap_or(&before.parsed).problems;
+    let findings = before.findings.iter().filter(|finding| finding.is_error()).map(ToString::to_string);
+    let problems = problems.iter().filter(|problem| problem.is_error()).map(ToString::to_string);
+    let errors: Vec<String> = findings.chain(problems).collect();
+    let changed = spelled.as_ref().is_some_and(|text| text.as_bytes() != before.bytes);
+    let file = source.shown().to_string();
+    Ok((Formatted { file, changed, valid: errors.is_empty(), text: spelled }, errors))
 }
 
 #[derive(Debug, Serialize)]
@@ -83,7 +91,8 @@ struct Formatted {
     file: String,
     changed: bool,
     valid: bool,
-    text: String,
+    /// Null if it cannot be formatted: it is too long, or not UTF-8.
+    text: Option<String>,
 }
 
 #[derive(Debug, Serialize)]

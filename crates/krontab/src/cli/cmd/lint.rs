@@ -1,28 +1,35 @@
 //! `krontab lint`: is this file valid, and what about it is surely a mistake?
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use krontab::{Krontab, Problem, Zones};
+use jiff::Timestamp;
+use krontab::security::Trust;
+use krontab::{Directory, Loaded, Zones};
 use serde::Serialize;
 
 use crate::cli::answer::Answer;
-use crate::cli::args::{Format, FormatArg, IdentityArgs};
+use crate::cli::args::{AtArg, Format, FormatArg, IdentityArgs};
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::view::ProblemView;
+use crate::cli::view::{ProblemView, shown};
 use crate::cli::{config, load};
 
 /// Check krontab files, and point at every mistake
 ///
-/// The text is checked by the code that krond uses. Of who may change the file, only this is checked: that
-/// not everybody may; `krontab add` checks the rest. Warnings do not make a file invalid.
+/// The text is checked by the code that krond uses. So is, of a directory, who can change it and its
+/// files, and that none of them is a link; whoever asks is taken for the user of krond. A file named by
+/// itself is a draft, of which only this is checked: that not everybody can write it. Warnings do not make
+/// a file invalid; one about dates lists those that come next after --at.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Lint {
     /// A krontab file, or a directory of them; `-` is standard input. May be repeated
     #[arg(long = "file", value_name = "PATH", required = true)]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    at: AtArg,
     #[command(flatten)]
     format: FormatArg,
 }
@@ -33,18 +40,21 @@ Examples:
   krontab lint --file /etc/krond.d --format json
   krontab lint --file - < jobs.kron
 
-Exit codes: 0 valid, 1 invalid, 2 wrong arguments, or a file that cannot be read.";
+Exit codes: 0 valid, 1 invalid, 2 wrong arguments, or a PATH that cannot be read.";
 
 impl Lint {
     pub(crate) fn run(&self, zones: &Zones) -> Result<Answer, Failure> {
-        let mut files = Vec::new();
+        let at = self.at.or_now();
+        let mut reports = Vec::new();
         for path in &self.files {
             match path.is_dir() {
-                true => files.extend(config::files(path)?),
-                false => files.push(path.clone()),
+                true => check_directory(path, at, zones, &mut reports)?,
+                false => {
+                    let source = load::source(path, &IdentityArgs::default())?;
+                    reports.push(Report::new(&load::file(path, &source, zones)?, at));
+                }
             }
         }
-        let reports = files.iter().map(|path| check(path, zones)).collect::<Result<Vec<_>, _>>()?;
         let valid = reports.iter().all(|report| report.valid);
         let answer = match (self.format.format, reports.as_slice()) {
             // Who asks about one file gets its report; who asks about several gets a list.
@@ -58,7 +68,7 @@ impl Lint {
     }
 }
 
-/// What is wrong with one file.
+/// What is wrong with one file, or with a directory itself.
 #[derive(Debug, Serialize)]
 struct Report {
     file: String,
@@ -74,27 +84,45 @@ struct Reports {
     files: Vec<Report>,
 }
 
-fn check(path: &Path, zones: &Zones) -> Result<Report, Failure> {
-    let source = load::source(path, &IdentityArgs::default())?;
-    let contents = load::contents(path, &source)?;
-    let mut errors: Vec<ProblemView> = contents.distrust().map(ProblemView::from).into_iter().collect();
-    let mut warnings = Vec::new();
-    let mut jobs = 0;
-    match &contents.text {
-        Ok(text) => {
-            let parsed = Krontab::parse(text, &source, zones);
-            jobs = parsed.entries.len();
-            let (bad, odd): (Vec<&Problem>, Vec<&Problem>) =
-                parsed.problems.iter().partition(|p| p.is_error());
-            errors.extend(bad.into_iter().map(ProblemView::from));
-            warnings.extend(odd.into_iter().map(ProblemView::from));
-            let opened = contents.opened.as_ref();
-            let public = opened.and_then(|opened| opened.public_environment(path, &parsed.entries));
-            warnings.extend(public.as_ref().map(ProblemView::from));
+impl Report {
+    fn new(loaded: &Loaded, at: Timestamp) -> Report {
+        let (errors, warnings) = ProblemView::of(loaded);
+        let entries = &loaded.parsed.entries;
+        Report {
+            file: shown(&loaded.path),
+            valid: errors.is_empty(),
+            jobs: entries.len(),
+            errors,
+            warnings: warnings.into_iter().map(|warning| warning.with_dates(entries, at)).collect(),
         }
-        Err(problem) => errors.push(ProblemView::from(problem)),
     }
-    Ok(Report { file: source.shown().to_string(), valid: errors.is_empty(), jobs, errors, warnings })
+
+    fn without_jobs(path: &Path, errors: Vec<ProblemView>) -> Report {
+        Report { file: shown(path), valid: false, jobs: 0, errors, warnings: Vec::new() }
+    }
+}
+
+/// Reports on a directory, if there is something to say about it, and on each of its files.
+fn check_directory(
+    path: &Path,
+    at: Timestamp,
+    zones: &Zones,
+    reports: &mut Vec<Report>,
+) -> Result<(), Failure> {
+    let path = load::absolute(path)?;
+    let failed = |error: io::Error| config::unreadable(&path, &error);
+    let directory = Directory::open(&path, Trust::current()).map_err(failed)?;
+    if !directory.findings().is_empty() {
+        let errors = directory.findings().iter().map(ProblemView::from).collect();
+        reports.push(Report::without_jobs(&path, errors));
+    }
+    for (path, loaded) in directory.krontabs(zones).map_err(failed)? {
+        reports.push(match loaded {
+            Ok(loaded) => Report::new(&loaded, at),
+            Err(error) => Report::without_jobs(&path, vec![ProblemView::unreadable(&path, &error)]),
+        });
+    }
+    Ok(())
 }
 
 impl fmt::Display for Report {

@@ -8,13 +8,14 @@ use clap_mangen::Man as Page;
 use crate::cli::answer::Answer;
 use crate::cli::args::Cli;
 use crate::cli::exit::Failure;
+use crate::cli::install;
 use crate::cli::load::reason;
 
 /// Print the manual page, or write the pages of all commands into a directory
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Man {
-    /// The directory for krontab.1, krontab-lint.1 and so on
+    /// The directory for krontab.1, krontab-lint.1 and so on; it is made, and told, if there is none
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
 }
@@ -35,14 +36,15 @@ impl Man {
         let Some(directory) = &self.directory else {
             return Ok(Answer::text(page(command).map_err(failed)?));
         };
-        std::fs::create_dir_all(directory).map_err(failed)?;
+        let made = install::make_directory(directory)?;
         let commands = command.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
         for command in commands.collect::<Vec<_>>().into_iter().chain([command]) {
             let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
             std::fs::write(directory.join(format!("{name}.1")), page(command).map_err(failed)?)
                 .map_err(failed)?;
         }
-        Ok(Answer::text(""))
+        let made = made.iter().map(|path| format!("made directory: {}\n", path.display()));
+        Ok(Answer::text(made.collect::<String>()))
     }
 }
 

@@ -1,15 +1,16 @@
 //! `krontab remove`: a job, or a file, is no longer installed.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use krontab::Zones;
+use krontab::{Directory, Loaded, Zones};
 use serde::Serialize;
 
 use crate::cli::answer::Answer;
 use crate::cli::args::FormatArg;
-use crate::cli::config::{self, Installed};
+use crate::cli::config;
 use crate::cli::exit::Failure;
 use crate::cli::install;
 
@@ -40,10 +41,15 @@ Exit codes: 0 removed, 1 not found, 2 anything else.";
 
 impl Remove {
     pub(crate) fn run(&self, zones: &Zones) -> Result<Answer, Failure> {
-        let directory = config::directory(self.config.as_deref())?;
-        let (krontabs, _) = config::krontabs(&directory, zones)?;
+        let (_, Some(directory)) = config::open(self.config.as_deref())? else {
+            return Err(Failure::NotFound(not_found(&self.target, &[])));
+        };
+        let failed = |error: io::Error| config::unreadable(directory.path(), &error);
+        // A file that cannot be read has no jobs to name, but can be removed as a file.
+        let krontabs: Vec<Loaded> =
+            directory.krontabs(zones).map_err(failed)?.filter_map(|(_, loaded)| loaded.ok()).collect();
         let mut jobs = jobs_meant(&krontabs, &self.target);
-        let removal = match (jobs.len(), file_meant(&directory, &self.target)?) {
+        let removal = match (jobs.len(), file_meant(&directory, &self.target).map_err(failed)?) {
             (0, None) => return Err(Failure::NotFound(not_found(&self.target, &krontabs))),
             (0, Some(file)) => remove_file(&file, &krontabs)?,
             (1, None) => remove_job(jobs.remove(0))?,
@@ -69,7 +75,7 @@ impl Remove {
 }
 
 /// The jobs that a name can mean: a krontab, and a line of it.
-fn jobs_meant<'k>(krontabs: &'k [Installed], target: &str) -> Vec<(&'k Installed, usize)> {
+fn jobs_meant<'k>(krontabs: &'k [Loaded], target: &str) -> Vec<(&'k Loaded, usize)> {
     let mut found = Vec::new();
     for krontab in krontabs {
         for entry in &krontab.parsed.entries {
@@ -83,19 +89,19 @@ fn jobs_meant<'k>(krontabs: &'k [Installed], target: &str) -> Vec<(&'k Installed
 }
 
 /// `FILE:JOB`
-fn spelled(krontab: &Installed, line: usize) -> String {
+fn spelled(krontab: &Loaded, line: usize) -> String {
     let file = krontab.path.file_name().unwrap_or_default().to_string_lossy();
     let entry = krontab.parsed.entries.iter().find(|entry| entry.line == line);
     format!("{file}:{}", entry.map_or("", |entry| &entry.name))
 }
 
 /// The file of the directory that a name means.
-fn file_meant(directory: &Path, target: &str) -> Result<Option<PathBuf>, Failure> {
-    let meant = |file: &PathBuf| file.as_path() == directory.join(target);
-    Ok(config::files(directory)?.into_iter().find(meant))
+fn file_meant(directory: &Directory, target: &str) -> io::Result<Option<PathBuf>> {
+    let meant = |file: &PathBuf| *file == directory.path().join(target);
+    Ok(directory.names()?.into_iter().map(|name| directory.path().join(name)).find(meant))
 }
 
-fn remove_file(file: &Path, krontabs: &[Installed]) -> Result<Removal, Failure> {
+fn remove_file(file: &Path, krontabs: &[Loaded]) -> Result<Removal, Failure> {
     let krontab = krontabs.iter().find(|krontab| krontab.path == file);
     let entries = krontab.into_iter().flat_map(|krontab| &krontab.parsed.entries);
     let jobs = entries.map(|entry| entry.identity().to_owned()).collect();
@@ -103,8 +109,8 @@ fn remove_file(file: &Path, krontabs: &[Installed]) -> Result<Removal, Failure> 
     Ok(Removal { file: file.to_string_lossy().into_owned(), file_removed: true, removed: jobs })
 }
 
-fn remove_job((krontab, line): (&Installed, usize)) -> Result<Removal, Failure> {
-    let Installed { path, text, parsed } = krontab;
+fn remove_job((krontab, line): (&Loaded, usize)) -> Result<Removal, Failure> {
+    let Loaded { path, bytes, parsed, .. } = krontab;
     let entry = parsed.entries.iter().find(|entry| entry.line == line);
     let identity = entry.map(|entry| entry.identity().to_owned()).unwrap_or_default();
     // A line with an error is somebody's job too, so only a file of this one entry goes.
@@ -112,13 +118,14 @@ fn remove_job((krontab, line): (&Installed, usize)) -> Result<Removal, Failure> 
     if is_last {
         install::remove(path)?;
     } else {
-        let rest = text.split_inclusive('\n').zip(1..).filter(|(_, number)| *number != line);
-        install::rewrite(path, &rest.map(|(text, _)| text).collect::<String>())?;
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n').zip(1..);
+        let rest: Vec<&[u8]> = lines.filter(|(_, number)| *number != line).map(|(line, _)| line).collect();
+        install::rewrite(path, &rest.concat())?;
     }
     Ok(Removal { file: path.to_string_lossy().into_owned(), file_removed: is_last, removed: vec![identity] })
 }
 
-fn not_found(target: &str, krontabs: &[Installed]) -> String {
+fn not_found(target: &str, krontabs: &[Loaded]) -> String {
     let broken = krontabs.iter().find(|krontab| krontab.parsed.has_errors());
     match broken {
         Some(krontab) => {
@@ -148,6 +155,10 @@ impl fmt::Display for Removal {
         if self.file_removed {
             writeln!(f, "removed: {}", self.file)?;
         }
-        writeln!(f, "{} state is kept", if self.removed.len() == 1 { "its" } else { "their" })
+        match self.removed.len() {
+            0 => Ok(()),
+            1 => writeln!(f, "its state is kept"),
+            _ => writeln!(f, "their state is kept"),
+        }
     }
 }

@@ -60,6 +60,7 @@ enum When {
 
 fn when(text: &str) -> Result<When, String> {
     if let Ok(instant) = text.parse() {
+        time::check_zone(text, instant)?;
         return Ok(When::Instant(instant));
     }
     let (civil, zone) = match text.strip_suffix(']').and_then(|text| text.split_once('[')) {
@@ -106,13 +107,10 @@ fn reasons(entry: &Entry, asked: &Asked) -> Reasons {
     let job = &entry.job;
     let at = floor(asked.at);
     let explanation = job.schedule().explain(at);
-    let open = periods::open_at(job, at);
+    let open = nearest_first(periods::open_at(job, at), at);
     let constraints = clauses(job.constraints(), job.zone().to_civil(at));
     let (runs, verdict) = verdict(entry, asked, &open, &constraints);
-    // What was chosen for this instant comes first; it is what was asked for.
-    let mut shown: Vec<&Decision> = open.iter().collect();
-    shown.sort_by_key(|decision| decision.chosen() != Some(at));
-    let view = |decision: &&Decision| DecisionView::new(&entry.name, job, decision);
+    let view = |decision: &Decision| DecisionView::new(&entry.name, job, decision);
     Reasons {
         job: entry.name.clone(),
         identity: entry.identity().to_owned(),
@@ -127,7 +125,7 @@ fn reasons(entry: &Entry, asked: &Asked) -> Reasons {
         fields: fields(entry, asked, &explanation),
         daylight_saving: daylight_saving(entry, asked, explanation.verdict()),
         skipped: skipped_that_day(job, at),
-        periods: shown.iter().take(PERIODS_SHOWN).map(view).collect(),
+        periods: open.iter().take(PERIODS_SHOWN).map(view).collect(),
         open_windows: open.len(),
         constraints,
         policy: PolicyView {
@@ -137,6 +135,16 @@ fn reasons(entry: &Entry, asked: &Asked) -> Reasons {
         },
         next: next_run(job, at),
     }
+}
+
+/// The periods in the order of their distance: who asks about an instant means what was chosen for it,
+/// or for a time close to it. Those for which nothing was chosen come last.
+fn nearest_first(mut open: Vec<Decision>, at: Timestamp) -> Vec<Decision> {
+    open.sort_by_key(|decision| match decision.chosen() {
+        Some(chosen) => (0, chosen.duration_since(at).abs()),
+        None => (1, decision.nominal().duration_since(at).abs()),
+    });
+    open
 }
 
 /// The fields of the instant; of a local time that does not exist, its own.
@@ -166,7 +174,8 @@ fn next_run(job: &Job, at: Timestamp) -> Option<Instant> {
     next.chosen().map(|chosen| Instant::new(chosen, job.zone()))
 }
 
-/// The answer, and its one sentence. The order of the questions is the rule.
+/// The answer, and its one sentence. The order of the questions is the rule. The open periods come
+/// nearest first, so the one that is named is the one that was meant.
 fn verdict(entry: &Entry, asked: &Asked, open: &[Decision], clauses: &[ClauseView]) -> (bool, String) {
     let Entry { name, job, .. } = entry;
     let at = floor(asked.at);
@@ -263,6 +272,7 @@ fn daylight_saving(entry: &Entry, asked: &Asked, verdict: Verdict) -> Vec<String
             notes.push(format!("this local time comes twice, and the first time is {}", time::utc(first)));
         }
         Verdict::AfterGap if asked.missing.is_none() => notes.push(AFTER_GAP.into()),
+        Verdict::Occurs if asked.again.is_none() => notes.extend(other_pass(entry, floor(asked.at))),
         Verdict::AfterGap | Verdict::Occurs | Verdict::Unmatched => {}
     }
     let skipped = asked.missing.is_none().then(|| skipped_that_day(job, floor(asked.at)));
@@ -271,6 +281,23 @@ fn daylight_saving(entry: &Entry, asked: &Asked, verdict: Verdict) -> Vec<String
         notes.push(format!("the policy is @dst({})", entry.dst));
     }
     notes
+}
+
+/// What is to be said of an occurrence whose local time comes twice.
+fn other_pass(entry: &Entry, at: Timestamp) -> Option<String> {
+    // An interval does not follow local time, so that it comes twice means nothing to it.
+    if matches!(entry.schedule.kind(), ScheduleKind::Every(_)) {
+        return None;
+    }
+    let zone = entry.job.zone();
+    let passes = time::instants(zone.to_civil(at), zone);
+    let other = passes.into_iter().find(|pass| *pass != at)?;
+    let which = if other < at { "the first time is" } else { "the second time is" };
+    let both = match entry.job.schedule().explain(other).verdict() {
+        Verdict::Occurs => "it is a time of the schedule both times",
+        _ => "only this one is a time of the schedule",
+    };
+    Some(format!("this local time comes twice: {which} {}, and {both}", time::utc(other)))
 }
 
 /// The gaps that swallowed something on the local day of an instant.
