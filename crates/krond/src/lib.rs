@@ -1,3 +1,5 @@
 //! The host daemon of Kron: krontabs in, processes out, each period at most once.
 
+pub mod children;
 pub mod process;
+pub mod tree;
