@@ -51,7 +51,9 @@ pub struct Ended {
     pub exit: Exit,
 }
 
-/// Takes every child that has ended. Ask at each `SIGCHLD`. Never blocks.
+/// Takes every child that has ended. Ask at each `SIGCHLD`, and before [`Spawner::answers`]. Never blocks.
+///
+/// [`Spawner::answers`]: crate::spawner::Spawner::answers
 ///
 /// # Errors
 /// If the kernel does not answer.

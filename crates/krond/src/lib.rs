@@ -2,4 +2,6 @@
 
 pub mod children;
 pub mod process;
+pub mod spawner;
+mod sys;
 pub mod tree;
