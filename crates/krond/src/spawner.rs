@@ -1,0 +1,422 @@
+//! Children, each held at a gate until krond has written down that it starts.
+//!
+//! krond starts one small process before anything else: the spawner, its own binary in a hidden mode. It has one
+//! thread and little memory, so a copy of it is cheap whatever krond grows to. For each [`Launch`] it makes a copy
+//! that is krond's own child ([`serve`]). The copy does everything that can fail (session, limits, user, output,
+//! directory, program), says [`Answer::Ready`], and waits at its gate, a pipe of which the spawner holds the other
+//! end. krond makes its record durable, then says [`Spawner::release`], and the copy becomes the program. A gate that
+//! closes instead ([`Spawner::abort`], the end of krond or of the spawner, by whatever means) lets the copy exit, and
+//! nothing has run.
+//!
+//! ```text
+//! krond                      spawner                     child (krond's)
+//!   prepare(launch) ───────▶ copies itself ────────────▶ sets itself up
+//!   ◀──────────────────────────────────── Ready { process }, waits at the gate
+//!   writes its state
+//!   release(ticket) ───────▶ one byte ─────────────────▶ execve
+//! ```
+//!
+//! Nothing here ever blocks krond, and it never has more than [`WAVE`] children at the gate.
+
+mod account;
+mod child;
+mod environment;
+mod output;
+mod relay;
+mod serve;
+mod wire;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use krontab::Output;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
+use serde::{Deserialize, Serialize};
+
+use crate::children;
+use crate::process::{BootId, ProcessId};
+use wire::{Frames, PACKET_MAX, Reply, Request};
+
+pub use serve::serve;
+
+/// The most children at the gate at a time. Each holds one descriptor of the spawner; the writers of krond's state
+/// take as many jobs at once, so more would only wait elsewhere.
+pub const WAVE: usize = 256;
+
+/// The word that makes `krond` a spawner. It is no command for people.
+pub const MODE: &str = "__spawner";
+
+/// How a child exits that never became a program: its gate closed, or its set-up failed.
+pub const NOT_STARTED: i32 = 125;
+
+/// The name of one attempt to start a child. krond chooses it, and never twice.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+pub struct Ticket(pub u64);
+
+/// Everything that a child needs to become a run.
+#[derive(Clone, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Launch {
+    /// This attempt.
+    pub ticket: Ticket,
+    /// The job's name, under which its output goes to the system's log.
+    pub name: String,
+    /// The program, by its absolute path, and its arguments.
+    pub argv: Vec<String>,
+    /// Variables that are added to its environment. Of two with one name the later counts.
+    pub env: Vec<(String, String)>,
+    /// Whether the environment of krond is what they are added to, instead of a clean one.
+    pub inherit_env: bool,
+    /// Who runs it; by default whoever runs krond.
+    pub user: Option<String>,
+    /// With which group; by default the user's own.
+    pub group: Option<String>,
+    /// The working directory; by default the user's home, or `/` if that cannot be entered.
+    pub cwd: Option<PathBuf>,
+    /// Permission bits that new files do not get; by default those that krond was started with.
+    pub umask: Option<u32>,
+    /// Where its standard output goes.
+    #[serde(with = "output::OutputShape")]
+    pub stdout: Output,
+    /// Where its standard error goes.
+    #[serde(with = "output::OutputShape")]
+    pub stderr: Output,
+    /// Limits; by default, and for those not named, what krond was started with.
+    pub limits: Vec<Limit>,
+    /// Where the system's log listens.
+    pub syslog: PathBuf,
+}
+
+/// How much of something a process may have.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Limit {
+    /// Of what.
+    pub resource: Resource,
+    /// How much, unless the process asks for more. `None` is without end.
+    pub soft: Option<u64>,
+    /// How much it can ask for.
+    pub hard: Option<u64>,
+}
+
+/// What can be limited, see `getrlimit(2)`.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "they are the kernel's words, and its manual explains them")]
+pub enum Resource {
+    AddressSpace,
+    Core,
+    Cpu,
+    Data,
+    FileSize,
+    Memlock,
+    OpenFiles,
+    Processes,
+    Stack,
+}
+
+impl Launch {
+    /// What a krontab's entry runs. `env` comes after what the entry sets, so that no entry can change it.
+    #[must_use]
+    pub fn new(
+        ticket: Ticket,
+        name: impl Into<String>,
+        command: &krontab::Command,
+        env: impl IntoIterator<Item = (String, String)>,
+    ) -> Launch {
+        let own = command.env.iter().map(|variable| (variable.key.clone(), variable.value.clone()));
+        Launch {
+            ticket,
+            name: name.into(),
+            argv: command.program.argv().into_iter().map(str::to_owned).collect(),
+            env: own.chain(env).collect(),
+            inherit_env: false,
+            user: command.user.clone(),
+            group: command.group.clone(),
+            cwd: command.cwd.clone(),
+            umask: command.umask,
+            stdout: command.stdout.clone(),
+            stderr: command.stderr.clone(),
+            limits: Vec::new(),
+            syslog: PathBuf::from("/dev/log"),
+        }
+    }
+}
+
+/// Arguments and variables may be secrets.
+impl fmt::Debug for Launch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Launch")
+            .field("ticket", &self.ticket)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What became of a ticket.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Answer {
+    /// The child waits at its gate, and nothing can fail any more but becoming the program.
+    Ready {
+        /// Which.
+        ticket: Ticket,
+        /// Who it is, and will be as the program.
+        process: ProcessId,
+    },
+    /// There is no child, and nothing has run. It may follow a [`Answer::Ready`]: then the child has ended at its
+    /// gate, for someone else has ended it.
+    Failed {
+        /// Which.
+        ticket: Ticket,
+        /// What it was doing.
+        stage: Stage,
+        /// What went wrong, for people.
+        error: String,
+    },
+    /// The spawner has ended. Start another.
+    Gone {
+        /// What was prepared and not released: none of it has run, or will.
+        tickets: Vec<Ticket>,
+    },
+}
+
+/// What a child was doing when something went wrong, in the order in which it does it.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+pub enum Stage {
+    /// Being made.
+    Process,
+    /// Closing what it does not need.
+    Descriptors,
+    /// Letting signals through.
+    Signals,
+    /// Beginning a session of its own.
+    Session,
+    /// Finding out who it is.
+    Identity,
+    /// Setting limits.
+    Limits,
+    /// Looking up the user and the group.
+    Account,
+    /// Reaching the system's log.
+    Syslog,
+    /// Taking the user's other groups.
+    Groups,
+    /// Taking the group.
+    Group,
+    /// Becoming the user.
+    User,
+    /// Making sure that it has become the user, and cannot go back.
+    Verify,
+    /// Opening its output.
+    Output,
+    /// Entering its directory.
+    Directory,
+    /// Putting arguments and environment together.
+    Arguments,
+    /// Looking whether the program can be run.
+    Program,
+    /// Waiting at the gate.
+    Gate,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Stage::Process => "process",
+            Stage::Descriptors => "descriptors",
+            Stage::Signals => "signals",
+            Stage::Session => "session",
+            Stage::Identity => "identity",
+            Stage::Limits => "limits",
+            Stage::Account => "account",
+            Stage::Syslog => "syslog",
+            Stage::Groups => "groups",
+            Stage::Group => "group",
+            Stage::User => "user",
+            Stage::Verify => "verify",
+            Stage::Output => "output",
+            Stage::Directory => "directory",
+            Stage::Arguments => "arguments",
+            Stage::Program => "program",
+            Stage::Gate => "gate",
+        })
+    }
+}
+
+/// The spawner, seen from krond. Dropping it ends it, and with it whatever waits at a gate.
+///
+/// Wait until [`as_fd`](AsFd::as_fd) can be read, or, if it [`wants_write`](Spawner::wants_write), written; then ask
+/// for [`answers`](Spawner::answers). Its process is krond's child as all the others are, so
+/// [`children::reap`] takes it when it has ended.
+#[derive(Debug)]
+pub struct Spawner {
+    pid: u32,
+    socket: OwnedFd,
+    boot: BootId,
+    /// What the socket has not taken yet: at most a wave of launches, and their releases.
+    out: VecDeque<u8>,
+    /// Launches for which there is no room at the gate yet.
+    waiting: VecDeque<(Ticket, Vec<u8>)>,
+    /// What was sent and neither released, nor aborted, nor has failed.
+    at_gate: BTreeSet<Ticket>,
+    arrived: Frames,
+    is_gone: bool,
+}
+
+impl Spawner {
+    /// Starts a spawner. `exe` is krond's own binary, best as `/proc/self/exe`: that is there even after an upgrade.
+    ///
+    /// Its limits, umask and environment, and so those of runs that set none, are what krond has now.
+    ///
+    /// # Errors
+    /// If the process cannot be started.
+    pub fn start(exe: &Path) -> io::Result<Spawner> {
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        let boot = children::boot_id()?;
+        // What spawns is the standard library, with `vfork` semantics: cheap, and never again.
+        let child = Command::new(exe).arg0("krond: spawner").arg(MODE).stdin(Stdio::from(theirs)).spawn()?;
+        Ok(Spawner {
+            pid: child.id(),
+            socket: ours,
+            boot,
+            out: VecDeque::new(),
+            waiting: VecDeque::new(),
+            at_gate: BTreeSet::new(),
+            arrived: Frames::default(),
+            is_gone: false,
+        })
+    }
+
+    /// The number of its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Asks for a child at its gate. If there is no room there, the request waits here.
+    ///
+    /// # Errors
+    /// If the spawner has ended, or the launch is too long to be sent. Then the ticket has no answer.
+    pub fn prepare(&mut self, launch: &Launch) -> io::Result<()> {
+        if self.is_gone {
+            return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the spawner has ended"));
+        }
+        let frame = wire::frame(&Request::Launch(Box::new(launch.clone())))?;
+        self.waiting.push_back((launch.ticket, frame));
+        self.admit();
+        Ok(())
+    }
+
+    /// Opens the gate: the child becomes its program. Only for a ticket that is ready; without effect on any other.
+    pub fn release(&mut self, ticket: Ticket) {
+        if self.at_gate.remove(&ticket) {
+            self.say(&Request::Release(ticket));
+            self.admit();
+        }
+    }
+
+    /// Gives up on a ticket, wherever it is: there will be no program, and no further answer.
+    pub fn abort(&mut self, ticket: Ticket) {
+        if self.at_gate.remove(&ticket) {
+            self.say(&Request::Abort(ticket));
+            self.admit();
+        } else {
+            self.waiting.retain(|(waiting, _)| *waiting != ticket);
+        }
+    }
+
+    /// Whether something is left to be sent, once the socket can be written.
+    #[must_use]
+    pub fn wants_write(&self) -> bool {
+        !self.out.is_empty() && !self.is_gone
+    }
+
+    /// Sends what was left, and tells what has become of the tickets. Never blocks.
+    ///
+    /// A child that has said something and then ended was heard if [`children::reap`] is asked *before* this: take
+    /// ends first, then answers, and handle the answers first.
+    ///
+    /// # Errors
+    /// If the socket fails, or what arrives makes no sense. The spawner is of no use then.
+    pub fn answers(&mut self) -> io::Result<Vec<Answer>> {
+        if self.is_gone {
+            return Ok(Vec::new());
+        }
+        self.flush();
+        let mut has_ended = false;
+        let mut packet = [0; PACKET_MAX];
+        while !has_ended {
+            match recv(&self.socket, &mut packet, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => has_ended = true,
+                Ok((length, _)) => self.arrived.push(&packet[..length]),
+                Err(Errno::AGAIN) => break,
+                // It has ended before it had read everything. What it had said comes first.
+                Err(Errno::INTR | Errno::CONNRESET) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let replies = self.arrived.take::<Reply>()?;
+        let mut answers: Vec<Answer> = replies.into_iter().filter_map(|reply| self.hear(reply)).collect();
+        if has_ended {
+            self.is_gone = true;
+            self.out.clear();
+            let at_gate = std::mem::take(&mut self.at_gate).into_iter();
+            let tickets = at_gate.chain(self.waiting.drain(..).map(|(ticket, _)| ticket)).collect();
+            answers.push(Answer::Gone { tickets });
+        }
+        Ok(answers)
+    }
+
+    /// A reply, if it is about something that still matters.
+    fn hear(&mut self, reply: Reply) -> Option<Answer> {
+        match reply {
+            Reply::Ready { ticket, pid, start_ticks } => self.at_gate.contains(&ticket).then(|| {
+                let process = ProcessId { boot: self.boot, pid, start_ticks };
+                Answer::Ready { ticket, process }
+            }),
+            Reply::Failed { ticket, stage, error } => self.at_gate.remove(&ticket).then(|| {
+                // The spawner lets go of the gate before it hears of the next launch.
+                self.say(&Request::Abort(ticket));
+                self.admit();
+                Answer::Failed { ticket, stage, error }
+            }),
+        }
+    }
+
+    /// Sends what waits, as far as there is room at the gate.
+    fn admit(&mut self) {
+        while self.at_gate.len() < WAVE {
+            let Some((ticket, frame)) = self.waiting.pop_front() else { break };
+            self.at_gate.insert(ticket);
+            self.out.extend(frame);
+        }
+        self.flush();
+    }
+
+    fn say(&mut self, request: &Request) {
+        self.out.extend(wire::frame(request).expect("a ticket is short"));
+    }
+
+    /// Sends what the socket takes. That the spawner has ended is for [`Spawner::answers`] to tell.
+    fn flush(&mut self) {
+        while !self.out.is_empty() {
+            let length = self.out.len().min(PACKET_MAX);
+            let packet = &self.out.make_contiguous()[..length];
+            match send(&self.socket, packet, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(sent) => drop(self.out.drain(..sent)),
+                Err(Errno::INTR) => {}
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+impl AsFd for Spawner {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
