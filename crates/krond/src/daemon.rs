@@ -17,7 +17,7 @@ use kron_core::Overlap;
 use krontab::Entry;
 
 pub use effect::{Because, Changes, Done, Effect, Report, Signal, Wake};
-pub use event::{Asker, Command, Configured, Event, Recovered, Ticket};
+pub use event::{Asker, Command, Configured, Event, Farewell, Recovered, Ticket};
 pub use tracked::{Activity, Hold};
 
 use crate::moment::Moment;
@@ -71,8 +71,7 @@ pub struct Daemon {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stopping {
-    WithRuns,
-    WithoutRuns,
+    Under(Farewell),
     Done,
 }
 
@@ -120,6 +119,11 @@ impl Daemon {
         slots.map(|(at, _)| slot_at(at))
     }
 
+    /// The jobs that are looked at first, in order.
+    pub fn soonest(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.timers.soonest()
+    }
+
     /// Says what to do about an event, and when to come back if nothing else happens.
     pub fn on(&mut self, now: Moment, event: Event) -> (Vec<Effect>, Wake) {
         let mut effects = Vec::new();
@@ -152,7 +156,7 @@ impl Daemon {
             Event::Command(Command::AcceptClock(slot, asker)) => {
                 self.with(slot, now, &mut effects, |job, _| job.asked.push_back(Asked::AcceptClock(asker)));
             }
-            Event::Command(Command::Stop { graceful }) => self.stop(graceful, now, &mut effects),
+            Event::Command(Command::Stop(farewell)) => self.stop(farewell, now, &mut effects),
         }
         self.tick(now, &mut effects);
         self.end(&mut effects);
@@ -305,21 +309,21 @@ impl Daemon {
         });
     }
 
-    fn stop(&mut self, graceful: bool, now: Moment, effects: &mut Vec<Effect>) {
-        self.stopping = Some(if graceful { Stopping::WithRuns } else { Stopping::WithoutRuns });
+    fn stop(&mut self, farewell: Farewell, now: Moment, effects: &mut Vec<Effect>) {
+        self.stopping = Some(Stopping::Under(farewell));
         for at in 0..self.jobs.len() {
-            self.with(slot_at(at), now, effects, Tracked::stop);
+            self.with(slot_at(at), now, effects, |job, work| job.stop(farewell, work));
         }
     }
 
     /// Whether the daemon, having been asked to, can end.
     fn end(&mut self, effects: &mut Vec<Effect>) {
-        let is_idle = |job: &Tracked| match self.stopping {
-            Some(Stopping::WithRuns) => job.is_quiet() && job.live.is_empty() && job.ended.is_empty(),
-            _ => job.is_quiet(),
+        let Some(Stopping::Under(farewell)) = self.stopping else { return };
+        let is_idle = |job: &Tracked| match farewell {
+            Farewell::Leave => job.is_quiet(),
+            Farewell::Wait | Farewell::End => job.is_quiet() && job.live.is_empty() && job.ended.is_empty(),
         };
-        let asked = matches!(self.stopping, Some(Stopping::WithRuns | Stopping::WithoutRuns));
-        if asked && self.jobs.iter().flatten().all(is_idle) {
+        if self.jobs.iter().flatten().all(is_idle) {
             self.stopping = Some(Stopping::Done);
             effects.push(Effect::Stopped);
         }

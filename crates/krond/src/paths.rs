@@ -10,10 +10,8 @@ pub struct Paths {
     pub config: PathBuf,
     /// The settings.
     pub settings: PathBuf,
-    /// State and records.
+    /// State, records and the control socket.
     pub state: PathBuf,
-    /// The control socket.
-    pub runtime: PathBuf,
 }
 
 impl Paths {
@@ -34,9 +32,7 @@ impl Paths {
         };
         let config = place("XDG_CONFIG_HOME", ".config")?;
         let state = place("XDG_STATE_HOME", ".local/state")?.join("krond");
-        let runtime =
-            variable("XDG_RUNTIME_DIR").map_or_else(|| state.join("run"), |path| path.join("krond"));
-        Ok(Paths { config: config.join("krond"), settings: config.join("krond.toml"), state, runtime })
+        Ok(Paths { config: config.join("krond"), settings: config.join("krond.toml"), state })
     }
 
     /// The system's places.
@@ -46,7 +42,6 @@ impl Paths {
             config: "/etc/krond.d".into(),
             settings: "/etc/krond.toml".into(),
             state: "/var/lib/krond".into(),
-            runtime: "/run/krond".into(),
         }
     }
 }

@@ -7,6 +7,8 @@ use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// One process, for ever: no other has ever had, or will have, the same identity.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ProcessId {
@@ -17,6 +19,10 @@ pub struct ProcessId {
     /// When the kernel started it, in clock ticks since the boot: field 22 of `/proc/PID/stat`.
     pub start_ticks: u64,
 }
+
+/// One attempt at starting a child. The daemon chooses them, and none twice.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+pub struct Ticket(pub u64);
 
 /// Which boot of the machine: `/proc/sys/kernel/random/boot_id`.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]

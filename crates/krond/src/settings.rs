@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::daemon::Manners;
+use crate::daemon::{Farewell, Manners};
 use crate::paths::Paths;
 use crate::store::Missing;
 
@@ -21,14 +21,14 @@ pub struct Settings {
     pub config: PathBuf,
     /// State and records.
     pub state_dir: PathBuf,
-    /// The control socket.
-    pub runtime_dir: PathBuf,
     /// The most endings that a state file keeps.
     pub history: usize,
     /// For how many days the daily records are kept.
     pub outcome_days: u16,
     /// How long a run that is asked to end has until it is killed.
     pub grace: Duration,
+    /// What becomes of runs when krond stops.
+    pub on_stop: Farewell,
     /// Whether runs get krond's own environment.
     pub inherit_environment: bool,
     /// What a job without a state file is.
@@ -67,10 +67,10 @@ impl Settings {
 struct Written {
     config: Option<PathBuf>,
     state_dir: Option<PathBuf>,
-    runtime_dir: Option<PathBuf>,
     history: Option<usize>,
     outcome_days: Option<u16>,
     grace: Option<String>,
+    on_stop: Option<Farewell>,
     inherit_environment: Option<bool>,
     on_missing_state: Option<String>,
     metrics_file: Option<PathBuf>,
@@ -98,10 +98,10 @@ impl Written {
         Ok(Settings {
             config: absolute("config", self.config)?.unwrap_or_else(|| paths.config.clone()),
             state_dir: absolute("state_dir", self.state_dir)?.unwrap_or_else(|| paths.state.clone()),
-            runtime_dir: absolute("runtime_dir", self.runtime_dir)?.unwrap_or_else(|| paths.runtime.clone()),
             history,
             outcome_days: self.outcome_days.unwrap_or(90),
             grace,
+            on_stop: self.on_stop.unwrap_or_default(),
             inherit_environment: self.inherit_environment.unwrap_or(false),
             on_missing_state: match self.on_missing_state.as_deref() {
                 None | Some("new") => Missing::New,
@@ -153,7 +153,6 @@ mod tests {
     fn the_reference_says_the_defaults() {
         assert_eq!(read(REFERENCE).unwrap(), read("").unwrap());
         let everything = REFERENCE.replace("\n# config", "\nconfig").replace("\n# state_dir", "\nstate_dir");
-        let everything = everything.replace("\n# runtime_dir", "\nruntime_dir");
         assert_eq!(read(&everything).unwrap(), read("").unwrap());
         let metrics = everything.replace("\n# metrics_file", "\nmetrics_file");
         assert!(read(&metrics).unwrap().metrics_file.is_some());

@@ -43,6 +43,7 @@ use crate::children;
 use crate::process::{BootId, ProcessId};
 use wire::{Frames, PACKET_MAX, Reply, Request};
 
+pub use crate::process::Ticket;
 pub use serve::serve;
 
 /// The most children at the gate at a time. Each holds one descriptor of the spawner; the writers of krond's state
@@ -54,10 +55,6 @@ pub const MODE: &str = "__spawner";
 
 /// How a child exits that never became a program: its gate closed, or its set-up failed.
 pub const NOT_STARTED: i32 = 125;
-
-/// The name of one attempt to start a child. krond chooses it, and never twice.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
-pub struct Ticket(pub u64);
 
 /// Everything that a child needs to become a run.
 #[derive(Clone, Deserialize, Eq, PartialEq, Serialize)]

@@ -293,8 +293,8 @@ impl fmt::Display for Refused {
             ),
             Unusable::Identity(found) => write!(
                 f,
-                "{file} should be of {identity} and says that it is of {found}: put the right file in its place, \
-                 or move it away to begin anew"
+                "{file} (of {identity}) says that it is of {found}: put the right file in its place, or move it \
+                 away to begin anew"
             ),
             Unusable::Corrupt(why) => write!(f, "{file} (of {identity}) is damaged: {why}"),
         }
@@ -302,3 +302,181 @@ impl fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use kron_core::conformance::cases;
+    use kron_core::{Ledger, Reason, Record, RunId};
+    use krontab::{Entry, Krontab, Source, Zones};
+
+    use super::*;
+    use crate::directory::Directory;
+    use crate::process::BootId;
+    use crate::state::Run;
+
+    fn entry() -> Entry {
+        let text = "0 * * * * @win(around,10m) name=job command=/bin/true\n";
+        let source = Source::new("/etc/krond.d/file").unwrap();
+        Krontab::parse(text, &source, &Zones::bundled()).entries.remove(0)
+    }
+
+    fn open(path: &Path) -> Store<Directory> {
+        Store::new(Directory::open(&path.join("state")).unwrap(), Missing::New)
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn process(pid: u32) -> ProcessId {
+        ProcessId { boot: BootId::new(1), pid, start_ticks: 5 }
+    }
+
+    fn run(id: RunId) -> Run {
+        let now = at("2026-03-01T00:00:00Z");
+        Run { id, process: process(9), started_at: now, chosen: None, seed_hash: String::new() }
+    }
+
+    fn found(loaded: Result<Loaded, Refused>) -> State {
+        match loaded {
+            Ok(Loaded::Found(state) | Loaded::Missing(state)) => state,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Every case of the engine's suite, with the store closed and opened between any two records.
+    #[test]
+    fn the_store_keeps_ledgers_as_all_stores_must() {
+        let now = at("2026-03-01T00:00:00Z");
+        let job = entry().job;
+        for case in cases() {
+            let directory = tempfile::tempdir().unwrap();
+            for record in &case.records {
+                let store = open(directory.path());
+                let mut state = found(store.load(&job, now, |_| true));
+                match record {
+                    Record::Ended(run) => state.end(*run, Some(0), now),
+                    Record::Manual(id) => state.apply(record, &job, Some(run(*id)), now),
+                    Record::Settled(settled) => {
+                        let period = settled.decision.period_id();
+                        let starts = matches!(settled.reason, Reason::Started | Reason::FoundRunning);
+                        let is_new = !state.ledger().is_handled(period);
+                        let started = (starts && is_new).then(|| run(RunId::Period(period)));
+                        state.apply(record, &job, started, now);
+                    }
+                    Record::Passed(_) => state.apply(record, &job, None, now),
+                }
+                store.write_one(&state, now).unwrap();
+            }
+            let state = found(open(directory.path()).load(&job, now, |_| true));
+            assert_eq!(state.ledger(), case.expected, "{}", case.name);
+        }
+    }
+
+    #[test]
+    fn files_are_closed_to_others_and_nothing_is_left_behind() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(directory.path());
+        let state = State::new("a");
+        store.write_one(&state, at("2026-03-01T00:00:00Z")).unwrap();
+        let path = directory.path().join("state");
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&path), 0o700);
+        assert_eq!(mode(&path.join(wire::file_name("a"))), 0o600);
+        assert_eq!(store.files().list().unwrap(), [wire::file_name("a")]);
+        std::fs::write(path.join("7.tmp"), "half").unwrap();
+        store.clean().unwrap();
+        assert_eq!(store.files().list().unwrap(), [wire::file_name("a")]);
+    }
+
+    #[test]
+    fn a_damaged_file_is_kept_and_nothing_that_may_have_run_can_run_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(directory.path());
+        let entry = entry();
+        let file = wire::file_name(entry.identity());
+        // Its watermark is ahead of the clock: the clock was once wrong.
+        let watermark: PeriodId = "2026-05-01T00:00:00Z".parse().unwrap();
+        let mut state = State::fenced(entry.identity(), watermark);
+        state.runs.push(run(RunId::Period(watermark)));
+        store.write_one(&state, at("2026-03-01T00:00:00Z")).unwrap();
+        let path = directory.path().join("state").join(&file);
+        let modified = path.metadata().unwrap().modified().unwrap();
+        std::fs::write(&path, "{\"Version\":\"1\",\"Iden").unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+
+        let now = at("2026-03-01T12:00:00Z");
+        let Ok(Loaded::Fenced { state, kept_as, .. }) = store.load(&entry.job, now, |_| true) else {
+            panic!("it is damaged")
+        };
+        assert_eq!(state.watermark(), Some(watermark));
+        assert_eq!(kept_as, format!("{file}.corrupt.20260301T120000Z"));
+        assert_eq!(store.files().read(&kept_as).unwrap().bytes, b"{\"Version\":\"1\",\"Iden");
+        // The state that stands in its place is durable.
+        assert_eq!(found(store.load(&entry.job, now, |_| true)), state);
+    }
+
+    #[test]
+    fn the_fence_covers_every_window_that_is_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(directory.path());
+        let entry = entry();
+        let path = directory.path().join("state").join(wire::file_name(entry.identity()));
+        std::fs::write(&path, "").unwrap();
+        std::fs::File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(std::time::SystemTime::UNIX_EPOCH)
+            .unwrap();
+        let state = store.load(&entry.job, at("2026-03-01T11:57:00.5Z"), |_| true).unwrap().state().unwrap();
+        // The window of 12:00 opened at 11:55.
+        assert_eq!(state.watermark(), Some("2026-03-01T12:02:01Z".parse().unwrap()));
+        assert_eq!(state.ledger(), Ledger::fenced(state.watermark().unwrap()));
+    }
+
+    #[test]
+    fn a_run_in_a_damaged_file_is_kept_if_it_is_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(directory.path());
+        let entry = entry();
+        let period: PeriodId = "2026-03-01T11:00:00Z".parse().unwrap();
+        let mut state = State::fenced(entry.identity(), period);
+        state.runs.push(run(RunId::Period(period)));
+        let text = String::from_utf8(wire::encode(&state)).unwrap().replace("\"skipped\"", "\"skippet\"");
+        let path = directory.path().join("state").join(wire::file_name(entry.identity()));
+        let now = at("2026-03-01T12:00:00Z");
+        for (is_there, expected) in [(true, 1), (false, 0)] {
+            std::fs::write(&path, &text).unwrap();
+            let loaded = store.load(&entry.job, now, |_| is_there).unwrap();
+            assert_eq!(loaded.state().unwrap().runs.len(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_holds_the_job_and_what_is_foreign_refuses() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(directory.path());
+        let entry = entry();
+        let now = at("2026-03-01T12:00:00Z");
+        let path = directory.path().join("state").join(wire::file_name(entry.identity()));
+        std::fs::create_dir(&path).unwrap();
+        assert!(matches!(store.load(&entry.job, now, |_| true), Ok(Loaded::Unreadable(_))));
+        std::fs::remove_dir(&path).unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", &path).unwrap();
+        assert!(matches!(store.load(&entry.job, now, |_| true), Ok(Loaded::Unreadable(_))));
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, wire::encode(&State::new("other"))).unwrap();
+        assert_eq!(
+            store.load(&entry.job, now, |_| true).unwrap_err().to_string(),
+            format!(
+                "{} (of /etc/krond.d/file:job) says that it is of other: put the right file in its place, or move it \
+                 away to begin anew",
+                wire::file_name(entry.identity())
+            )
+        );
+    }
+}

@@ -45,6 +45,15 @@ impl Timers {
         self.buckets.keys().next().copied()
     }
 
+    /// The jobs that are to be woken first, in order.
+    pub fn soonest(&self) -> impl Iterator<Item = Slot> + '_ {
+        let bucket = move |(at, slots): (&i64, &Vec<Slot>)| {
+            let at = *at;
+            slots.clone().into_iter().filter(move |slot| self.of(*slot) == Some(at))
+        };
+        self.buckets.iter().flat_map(bucket)
+    }
+
     /// Takes out the jobs that are due, the longest waiting first.
     pub fn take_due(&mut self, now: i64) -> Vec<Slot> {
         let mut due = Vec::new();

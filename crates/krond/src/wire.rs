@@ -382,3 +382,141 @@ fn parse_outcome(text: &str) -> Result<Outcome, String> {
     let found = outcomes.into_iter().find(|outcome| outcome.name() == text);
     found.ok_or_else(|| format!("expected an outcome, but found `{text}`"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::BootId;
+
+    const IDENTITY: &str = "/etc/krond.d/jobs:backup";
+
+    fn period(text: &str) -> PeriodId {
+        text.parse().unwrap()
+    }
+
+    fn run(id: RunId, pid: u32) -> Run {
+        Run {
+            id,
+            process: ProcessId { boot: BootId::new(7), pid, start_ticks: 99 },
+            started_at: "2026-03-01T02:10:00.25Z".parse().unwrap(),
+            chosen: matches!(id, RunId::Period(_)).then(|| "2026-03-01T02:10:00Z".parse().unwrap()),
+            seed_hash: "ab".repeat(32),
+        }
+    }
+
+    /// A state with something in every key.
+    fn full() -> State {
+        let ending = |text, reason, exit| Ending {
+            period: period(text),
+            reason,
+            chosen: Some("2026-02-27T02:10:00Z".parse().unwrap()),
+            started_at: None,
+            completed_at: "2026-02-27T02:11:00Z".parse().unwrap(),
+            exit,
+            seed_hash: "cd".repeat(32),
+        };
+        State {
+            identity: IDENTITY.into(),
+            last: Some(Last {
+                period: period("2026-03-01T02:00:00Z"),
+                outcome: Outcome::Executed,
+                chosen: Some("2026-03-01T02:10:00Z".parse().unwrap()),
+            }),
+            pending: vec![period("2026-02-28T02:00:00Z")],
+            runs: vec![
+                run(RunId::Period(period("2026-02-28T02:00:00Z")), 41),
+                run(RunId::Period(period("2026-03-01T02:00:00Z")), 42),
+                run(RunId::Manual(3), 43),
+            ],
+            history: [
+                ending("2026-02-26T02:00:00Z", Reason::Superseded, None),
+                ending("2026-02-27T02:00:00Z", Reason::Started, Some(143)),
+            ]
+            .into(),
+        }
+    }
+
+    #[test]
+    fn a_state_is_read_as_it_was_written() {
+        for state in [State::new(IDENTITY), State::fenced(IDENTITY, period("2026-03-01T00:00:00Z")), full()] {
+            assert_eq!(decode(&encode(&state), IDENTITY).unwrap(), state);
+        }
+    }
+
+    #[test]
+    fn the_keys_are_those_of_state() {
+        let value: serde_json::Value = serde_json::from_slice(&encode(&full())).unwrap();
+        assert_eq!(value["Version"], "1");
+        assert_eq!(value["LastHandledPeriodID"], "2026-03-01T02:00:00Z");
+        assert_eq!(value["LastNominalTime"], "2026-03-01T02:00:00Z");
+        assert_eq!(value["LastOutcome"], "executed");
+        assert_eq!(value["LastChosenTime"], "2026-03-01T02:10:00Z");
+        assert_eq!(value["ActiveExecution"]["PeriodID"], "2026-03-01T02:00:00Z");
+        assert_eq!(value["ActiveExecution"]["PID"], 42);
+        assert_eq!(value["ActiveExecution"]["StartedAt"], "2026-03-01T02:10:00.25Z");
+        assert_eq!(value["History"][1]["ExitCode"], 143);
+        assert_eq!(value["History"][0]["ExitCode"], serde_json::Value::Null);
+        assert_eq!(value["History"][0]["Outcome"], "skipped");
+        let new: serde_json::Value = serde_json::from_slice(&encode(&State::new(IDENTITY))).unwrap();
+        assert_eq!(new["LastHandledPeriodID"], "");
+        assert!(new.get("ActiveExecution").is_none());
+        assert_eq!(new["History"], serde_json::json!([]));
+        assert_eq!(file_name("a"), format!("{}.json", hex(b"a")));
+    }
+
+    #[test]
+    fn no_bit_can_be_wrong_unnoticed() {
+        let state = full();
+        let bytes = encode(&state);
+        for at in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[at / 8] ^= 1 << (at % 8);
+            match decode(&damaged, IDENTITY) {
+                Err(Unusable::Corrupt(_)) => {}
+                other => panic!("bit {at} of {:?}: {other:?}", String::from_utf8_lossy(&bytes)),
+            }
+        }
+    }
+
+    #[test]
+    fn no_part_passes_for_the_whole() {
+        let bytes = encode(&full());
+        for length in 0..bytes.len() {
+            let found = decode(&bytes[..length], IDENTITY);
+            assert!(matches!(found, Err(Unusable::Corrupt(_))), "{length} bytes: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_another_program_is_read() {
+        let text = r#"{"Version":"1","Identity":"/etc/krond.d/jobs:backup","LastHandledPeriodID":"2026-03-01T02:00:00Z",
+            "LastOutcome":"missed","LastChosenTime":"","LastNominalTime":"2026-03-01T02:00:00Z",
+            "ActiveExecution":null,"History":[{"PeriodID":"2026-03-01T02:00:00Z","Outcome":"missed",
+            "NominalTime":"2026-03-01T02:00:00Z","ChosenTime":"","CompletedAt":"2026-03-01T03:00:00Z","ExitCode":null}]}"#;
+        let state = decode(text.as_bytes(), IDENTITY).unwrap();
+        assert_eq!(state.watermark(), Some(period("2026-03-01T02:00:00Z")));
+        assert_eq!(state.history[0].reason, Reason::DeadlinePassed);
+        let unknown = text.replace("\"History\"", "\"Hiztory\"");
+        assert!(matches!(decode(unknown.as_bytes(), IDENTITY), Err(Unusable::Corrupt(_))));
+    }
+
+    #[test]
+    fn another_version_and_another_job_are_no_damage() {
+        let mut text = String::from_utf8(encode(&full())).unwrap();
+        let (body, _) = unseal(&text).unwrap();
+        let body = body.replace("\"Version\":\"1\"", "\"Version\":\"2\"");
+        text = format!("{body}{CHECKSUM}{}{END}", hex(body.as_bytes()));
+        assert_eq!(decode(text.as_bytes(), IDENTITY), Err(Unusable::Version("2".into())));
+        let found = decode(&encode(&full()), "/etc/krond.d/jobs:other");
+        assert_eq!(found, Err(Unusable::Identity(IDENTITY.into())));
+    }
+
+    #[test]
+    fn what_is_left_of_a_damaged_file_is_found() {
+        let bytes = encode(&full());
+        let found = salvage(&bytes[..bytes.len() - 300]);
+        assert_eq!(found.latest, Some("2026-03-01T02:00:00Z".parse().unwrap()));
+        assert_eq!(found.runs.iter().map(|run| run.process.pid).collect::<Vec<_>>(), [42]);
+        assert_eq!(salvage(b"\x00\xff"), Salvage::default());
+    }
+}

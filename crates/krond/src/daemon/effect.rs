@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
 use kron_core::{Decision, Passed, PeriodId, Reason, RunId};
 use krontab::Entry;
 
@@ -207,6 +208,15 @@ pub enum Report {
         /// When it is to run now; `None` if the schedule no longer has it.
         new: Option<Timestamp>,
     },
+    /// Clocks went forward, and local times of the schedule did not come. They are no periods.
+    Skipped {
+        /// Whose.
+        entry: Arc<Entry>,
+        /// When clocks went forward.
+        at: Timestamp,
+        /// The local times; of very many the first.
+        times: Vec<DateTime>,
+    },
     /// There is a new configuration.
     Configured(Changes),
     /// The wall clock was set, by that many seconds.
@@ -222,6 +232,8 @@ pub enum Because {
     Timeout,
     /// A later period takes its place.
     Replaced,
+    /// The daemon stops, and was told to end its runs.
+    Stopped,
 }
 
 /// What a new configuration changed.

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use kron_core::RunId;
 use krontab::Entry;
+use serde::{Deserialize, Serialize};
+
+pub use crate::process::Ticket;
 
 use crate::process::ProcessId;
 use crate::store::Loaded;
@@ -32,10 +35,6 @@ pub enum Event {
     /// Somebody asks for something.
     Command(Command),
 }
-
-/// One attempt at starting a child.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Ticket(pub u64);
 
 /// Who waits for an answer.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -66,9 +65,19 @@ pub enum Command {
     Run(Slot, Asker),
     /// The clock is right and the watermark of this job was set by a wrong one.
     AcceptClock(Slot, Asker),
-    /// No more starts, and then the end. Runs go on without the daemon, unless it is to wait for them.
-    Stop {
-        /// Whether to wait until all runs are over.
-        graceful: bool,
-    },
+    /// No more starts, and then the end.
+    Stop(Farewell),
+}
+
+/// What becomes of the runs when the daemon stops.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Farewell {
+    /// They go on without it, and the next daemon takes them over.
+    #[default]
+    Leave,
+    /// It waits until they are over.
+    Wait,
+    /// It ends them.
+    End,
 }

@@ -14,7 +14,7 @@ use kron_core::{PeriodId, Reason, Record, RunId, Settled, Step, Watch, decide, e
 use krontab::Entry;
 
 use super::effect::{Because, Done, Effect, Report, Signal};
-use super::event::{Asker, Recovered, Ticket};
+use super::event::{Asker, Farewell, Recovered, Ticket};
 use super::{Manners, STAMP_MAX};
 use crate::moment::Moment;
 use crate::process::ProcessId;
@@ -28,6 +28,9 @@ const RETRY_MAX: Duration = Duration::from_secs(4);
 
 /// How long a run that was killed may take to be gone before that is an error.
 const STUCK_AFTER: Duration = Duration::from_secs(30);
+
+/// How many local times that did not come are told of by name.
+const SKIPPED_MAX: usize = 60;
 
 /// A job, and everything that is known of it and being done about it.
 #[derive(Debug)]
@@ -53,6 +56,10 @@ pub(super) struct Tracked {
     pub(super) live: Vec<Live>,
     /// It is no longer configured, and goes when its runs are over.
     pub(super) removed: bool,
+    /// How the daemon stops, once it does.
+    farewell: Option<Farewell>,
+    /// The second it was last looked at.
+    looked: Option<i64>,
     /// Whether people were told that its watermark lies ahead.
     is_told_ahead: bool,
     /// What the daemon's alarms have for it.
@@ -200,6 +207,8 @@ impl Tracked {
             hold: None,
             live: Vec::new(),
             removed: false,
+            farewell: None,
+            looked: None,
             is_told_ahead: false,
             alarm_at: None,
         }
@@ -260,6 +269,7 @@ impl Tracked {
         self.entry = entry;
         self.removed = false;
         self.since = work.now.wall;
+        self.looked = None;
         self.steps.clear();
         self.look = Some(work.now.second());
     }
@@ -286,7 +296,8 @@ impl Tracked {
     }
 
     /// No more starts.
-    pub(super) fn stop(&mut self, work: &mut Work<'_>) {
+    pub(super) fn stop(&mut self, farewell: Farewell, work: &mut Work<'_>) {
+        self.farewell = Some(farewell);
         self.steps.clear();
         self.dismiss("krond is stopping", work);
         match mem::replace(&mut self.doing, Doing::Nothing) {
@@ -300,6 +311,18 @@ impl Tracked {
             // A child at its gate whose record is under way is let go or not by what becomes of the record.
             doing @ Doing::Writing(_) => self.doing = doing,
             Doing::Nothing | Doing::Loading | Doing::Terminating(_) => {}
+        }
+        self.end_for_good(work);
+    }
+
+    /// Ends all runs, if that is how the daemon stops.
+    fn end_for_good(&mut self, work: &mut Work<'_>) {
+        if self.farewell == Some(Farewell::End) {
+            let runs: Vec<RunId> =
+                self.live.iter().filter(|live| live.ending.is_none()).map(|live| live.id).collect();
+            for run in runs {
+                self.end_run(run, Because::Stopped, work);
+            }
         }
     }
 
@@ -362,6 +385,17 @@ impl Tracked {
             self.look = Some(due);
         }
         self.tell_ahead(second, work);
+        self.tell_skipped(second, work);
+    }
+
+    /// Tells people of local times that did not come since the last look.
+    fn tell_skipped(&mut self, second: i64, work: &mut Work<'_>) {
+        let Some(looked) = self.looked.replace(second).filter(|looked| *looked < second) else { return };
+        let gaps = self.entry.job.schedule().skipped_between(timestamp(looked), timestamp(second));
+        for gap in gaps.take(SKIPPED_MAX) {
+            let (entry, times) = (Arc::clone(&self.entry), gap.times().take(SKIPPED_MAX).collect());
+            work.report(Report::Skipped { entry, at: gap.at(), times });
+        }
     }
 
     /// Tells people once that the job waits for the clock.
@@ -530,6 +564,7 @@ impl Tracked {
             let (slot, process) = (work.slot, run.process);
             work.push(Effect::ReleaseChild { ticket, slot, run: run.id, process });
             self.begin(run.id, process, Duration::ZERO, work);
+            self.end_for_good(work);
         }
         for report in writing.reports {
             work.report(report);

@@ -1,0 +1,90 @@
+//! Arguments become a command, and the command an answer with an exit code.
+//!
+//! Each file of `cmd` is one command: its flags, its help and what it does. `place` finds the daemon they are about,
+//! and `answer` is how they end.
+
+mod answer;
+mod cmd;
+mod place;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use self::answer::{Answer, Failure};
+
+/// The daemon of Kron: it runs what krontabs say, each period at most once, and can tell why.
+#[derive(Parser)]
+#[command(name = "krond", version, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    after_help = "Try it:\n  krond demo\n\nExit codes: 0 done; 1 no, or not running, or an error in a krontab; \
+                        2 wrong arguments, or a state that cannot be used; 3 another krond has the state \
+                        directory; 4 the system does not work. Each command's help has its own."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Demo(cmd::demo::Args),
+    Start(cmd::start::Args),
+    Stop(cmd::stop::Args),
+    Reload(cmd::reload::Args),
+    Status(cmd::status::Args),
+    Jobs(cmd::jobs::Args),
+    Run(cmd::run::Args),
+    History(cmd::history::Args),
+    Why(cmd::why::Args),
+    AcceptClock(cmd::accept_clock::Args),
+    Metrics(cmd::metrics::Args),
+    Settings(cmd::settings::Args),
+    Completions(cmd::completions::Args),
+    Man(cmd::man::Args),
+}
+
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// Runs the command that the arguments name.
+pub(crate) fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Who closes the pipe has seen enough.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { answer::USAGE } else { 0 });
+        }
+    };
+    match dispatch(cli.command) {
+        Ok(answer) => answer.print(),
+        Err(failure) => failure.print(),
+    }
+}
+
+fn dispatch(command: Command) -> Result<Answer, Failure> {
+    match command {
+        Command::Demo(args) => args.run(),
+        Command::Start(args) => args.run(),
+        Command::Stop(args) => args.run(),
+        Command::Reload(args) => args.run(),
+        Command::Status(args) => args.run(),
+        Command::Jobs(args) => args.run(),
+        Command::Run(args) => args.run(),
+        Command::History(args) => args.run(),
+        Command::Why(args) => args.run(),
+        Command::AcceptClock(args) => args.run(),
+        Command::Metrics(args) => args.run(),
+        Command::Settings(args) => args.run(),
+        Command::Completions(args) => args.run(),
+        Command::Man(args) => args.run(),
+    }
+}

@@ -1,0 +1,17 @@
+//! `krond settings`.
+
+use krond::settings::REFERENCE;
+
+use crate::cli::answer::{Answer, Failure};
+
+/// Prints a settings file with every setting, its default and what it does.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  krond settings > /etc/krond.toml")]
+pub(crate) struct Args {}
+
+impl Args {
+    #[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "it is a command like the others")]
+    pub(crate) fn run(&self) -> Result<Answer, Failure> {
+        Ok(Answer::text(REFERENCE))
+    }
+}

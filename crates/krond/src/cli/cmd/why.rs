@@ -1,0 +1,219 @@
+//! `krond why`.
+
+use std::fmt::Write as _;
+
+use jiff::civil::DateTime;
+use jiff::{SignedDuration, Timestamp};
+use kron_core::{Decision, PeriodId, decide};
+use krond::clock;
+use krond::view::{RecordView, WhatView};
+use krontab::Entry;
+use serde::Serialize;
+
+use super::history::{records, sentence};
+use crate::cli::Format;
+use crate::cli::answer::{Answer, Failure};
+use crate::cli::place::{Place, find_job};
+
+/// Tells why a job did or did not run at a time: from the records what became of its periods, and from the engine how
+/// their times were chosen.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  krond why backup --at 2026-03-01T02:30:00Z\n  krond why backup --at now\n\n\
+                        Exit codes: 0 done; 1 job not found; 2 anything else. For why a schedule has no period at a \
+                        time, field by field, ask `krontab why`."
+)]
+pub(crate) struct Args {
+    /// The name or the identity of the job
+    job: String,
+    /// The time, such as 2026-03-01T02:30:00Z, or `now`
+    #[arg(long, value_name = "TIME")]
+    at: String,
+    #[command(flatten)]
+    place: Place,
+    /// How the answer is printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What is known of a time.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WhyView {
+    identity: String,
+    at: Timestamp,
+    /// Periods whose window holds the time.
+    periods: Vec<PeriodView>,
+    /// The period before, if no window holds the time.
+    before: Option<PeriodView>,
+    /// The period after, likewise.
+    after: Option<PeriodView>,
+    /// Local times near it that do not exist, because clocks went forward.
+    skipped: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PeriodView {
+    period: String,
+    window_start: Timestamp,
+    window_end: Timestamp,
+    chosen: Option<Timestamp>,
+    seed_hash: String,
+    attempts: u32,
+    /// What became of it: everything that was recorded.
+    records: Vec<RecordView>,
+    /// What can be said of it.
+    verdict: String,
+}
+
+/// How many periods are told of. Overlapping windows can be many.
+const PERIODS_MAX: usize = 20;
+
+/// How far around the time local times that do not exist are looked for.
+const SKIPPED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
+
+impl Args {
+    pub(crate) fn run(&self) -> Result<Answer, Failure> {
+        let settings = self.place.settings()?;
+        let now = clock::now().wall;
+        let at = match self.at.as_str() {
+            "now" => now,
+            text => text.parse().map_err(|_| {
+                Failure::Usage(format!(
+                    "--at: expected a time such as 2026-03-01T02:30:00Z, but found `{text}`"
+                ))
+            })?,
+        };
+        let entry = find_job(&settings, &self.job)?;
+        let records = records(&settings.state_dir, entry.identity())?;
+        let view = view(&entry, at, now, &records);
+        Ok(Answer::of(&view, self.format, || text(&view)))
+    }
+}
+
+fn view(entry: &Entry, at: Timestamp, now: Timestamp, records: &[RecordView]) -> WhyView {
+    let job = &entry.job;
+    let about = |decision: Decision| period_view(entry, &decision, now, records);
+    let opens_before = SignedDuration::from_secs(job.window().opens_before().as_seconds());
+    let latest = at.saturating_add(opens_before).unwrap_or(Timestamp::MAX);
+    let first = job.schedule().prev_at_or_before(latest);
+    let earlier = job.schedule().occurrences_before(latest);
+    let mut nominals: Vec<Timestamp> = first.into_iter().chain(earlier).take(PERIODS_MAX + 1).collect();
+    nominals.dedup();
+    let open = nominals.iter().map(|nominal| decide(job, *nominal));
+    let open = open.filter(|decision| decision.window_start() <= at && at <= decision.window_end());
+    let mut periods: Vec<PeriodView> = open.map(about).collect();
+    periods.reverse();
+    let no_window = periods.is_empty();
+    let before = nominals.iter().copied().find(|nominal| *nominal <= at).filter(|_| no_window);
+    let after = job.schedule().next_after(at).filter(|_| no_window);
+    let from = at.saturating_sub(SKIPPED_WITHIN).unwrap_or(Timestamp::MIN);
+    let to = at.saturating_add(SKIPPED_WITHIN).unwrap_or(Timestamp::MAX);
+    let zone = entry.zone_name();
+    let label = |time: DateTime| format!("{}[{zone}]", time.strftime("%Y-%m-%dT%H:%M"));
+    let skipped = job.schedule().skipped_between(from, to).flat_map(|gap| gap.times()).map(label);
+    WhyView {
+        identity: entry.identity().to_owned(),
+        at,
+        periods,
+        before: before.map(|nominal| about(decide(job, nominal))),
+        after: after.map(|nominal| about(decide(job, nominal))),
+        skipped: skipped.take(PERIODS_MAX).collect(),
+    }
+}
+
+fn period_view(entry: &Entry, decision: &Decision, now: Timestamp, records: &[RecordView]) -> PeriodView {
+    let period = decision.period_id();
+    let name = period.to_string();
+    let found: Vec<RecordView> =
+        records.iter().filter(|record| is_about(&record.what, period, &name)).cloned().collect();
+    PeriodView {
+        verdict: verdict(entry, decision, now, &found),
+        window_start: decision.window_start(),
+        window_end: decision.window_end(),
+        chosen: decision.chosen(),
+        seed_hash: decision.seed_hash().to_string(),
+        attempts: decision.attempts(),
+        records: found,
+        period: name,
+    }
+}
+
+fn is_about(what: &WhatView, period: PeriodId, name: &str) -> bool {
+    match what {
+        WhatView::Outcome { period, .. } => period == name,
+        WhatView::Completed { run, .. } => run == name,
+        WhatView::Passed { first, last, .. } => {
+            let parse = |text: &str| text.parse::<PeriodId>().ok();
+            parse(first).is_some_and(|first| first <= period)
+                && parse(last).is_some_and(|last| period <= last)
+        }
+        WhatView::Manual { .. } => false,
+    }
+}
+
+/// What can be said of a period in a sentence.
+fn verdict(entry: &Entry, decision: &Decision, now: Timestamp, records: &[RecordView]) -> String {
+    let outcome = records.iter().rev().find_map(|record| match &record.what {
+        WhatView::Outcome { outcome, reason, .. } | WhatView::Passed { outcome, reason, .. } => {
+            Some((outcome.as_str(), reason.as_str()))
+        }
+        WhatView::Completed { .. } | WhatView::Manual { .. } => None,
+    });
+    match (outcome, decision.chosen()) {
+        (Some((outcome, reason)), _) => format!("{outcome}: {}", words(reason)),
+        (None, _) if entry.job.policy().suspend => "the job is suspended".into(),
+        (None, None) => "no time of its window satisfies the constraints".into(),
+        (None, Some(chosen)) if chosen > now => "it has not come yet".into(),
+        (None, Some(_)) => {
+            "nothing is recorded of it: krond did not run then, did not have this job, or had it with another \
+             schedule"
+                .into()
+        }
+    }
+}
+
+/// A reason in words.
+fn words(reason: &str) -> &str {
+    match reason {
+        "started" => "its time had come, and it was started",
+        "found-running" => "a run of it was found under way",
+        "deadline-passed" => "its deadline had passed before it could be started",
+        "no-candidate" => "no time tried in its window satisfies the constraints",
+        "rescheduled" => "the job was edited and no longer has this period",
+        "still-running" => "another run was still active",
+        "superseded" => "a later period had come due by the time anyone looked",
+        other => other,
+    }
+}
+
+fn text(view: &WhyView) -> String {
+    let mut text = format!("job:     {}\nat:      {}\n", view.identity, view.at);
+    let mut tell = |head: &str, period: &PeriodView| {
+        let chosen = period.chosen.map_or_else(|| "none".into(), |chosen| chosen.to_string());
+        let _ = writeln!(text, "\n{head} {}", period.period);
+        let _ = writeln!(text, "  window:   {} to {}", period.window_start, period.window_end);
+        let _ =
+            writeln!(text, "  chosen:   {chosen} (attempt {}, seed {})", period.attempts, period.seed_hash);
+        let _ = writeln!(text, "  verdict:  {}", period.verdict);
+        for record in &period.records {
+            let _ = writeln!(text, "  record:   {}  {}", PeriodId::new(record.at), sentence(&record.what));
+        }
+    };
+    for period in &view.periods {
+        tell("its window holds that time: the period", period);
+    }
+    if view.periods.is_empty() {
+        if let Some(before) = &view.before {
+            tell("no window holds that time; before it is the period", before);
+        }
+        if let Some(after) = &view.after {
+            tell("after it is the period", after);
+        }
+    }
+    for skipped in &view.skipped {
+        let _ = writeln!(text, "\nno such time: {skipped}, because clocks went forward");
+    }
+    text
+}

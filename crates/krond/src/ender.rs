@@ -1,0 +1,71 @@
+//! The thread that ends runs: it finds everything that a run has started, signals it, and tells when nothing is left.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use kron_core::RunId;
+
+use crate::children;
+use crate::daemon::Signal;
+use crate::inbox::{Message, Post};
+use crate::process::ProcessId;
+use crate::timers::Slot;
+use crate::tree::{Snapshot, Tree};
+
+/// A run to be ended.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) slot: Slot,
+    pub(crate) run: RunId,
+    pub(crate) process: ProcessId,
+    pub(crate) signal: Signal,
+}
+
+/// How often to look whether anything is left.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Starts the thread. It ends when nobody can give it runs any more.
+pub(crate) fn start(post: Post) -> Sender<End> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || serve(&receiver, &post));
+    sender
+}
+
+fn serve(ends: &Receiver<End>, post: &Post) {
+    let mut trees: HashMap<(Slot, RunId), Tree> = HashMap::new();
+    loop {
+        let first = if trees.is_empty() {
+            match ends.recv() {
+                Ok(end) => Some(end),
+                Err(_) => return,
+            }
+        } else {
+            match ends.recv_timeout(LOOK_EVERY) {
+                Ok(end) => Some(end),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        };
+        let new: Vec<End> = first.into_iter().chain(ends.try_iter()).collect();
+        // Who cannot be looked for now is looked for again in a moment.
+        let Ok(snapshot) = Snapshot::take() else { continue };
+        for End { slot, run, process, signal } in new {
+            let tree = trees.entry((slot, run)).or_insert_with(|| Tree::new(process));
+            tree.look(&snapshot);
+            // What is not reached is found again by the next look, and killed when its grace is over.
+            let _ = tree.signal(match signal {
+                Signal::Term => children::Signal::Terminate,
+                Signal::Kill => children::Signal::Kill,
+            });
+        }
+        trees.retain(|(slot, run), tree| {
+            let is_left = tree.look(&snapshot);
+            if !is_left {
+                post.send(Message::TreeGone(*slot, *run));
+            }
+            is_left
+        });
+    }
+}

@@ -1,0 +1,297 @@
+//! What krond tells other programs: the types behind `--format json`, the records and the control socket.
+//!
+//! Names are those of the JSON. Times are RFC 3339 in UTC, and empty values are `null`.
+
+use jiff::Timestamp;
+use kron_core::{PeriodId, RunId};
+use serde::{Deserialize, Serialize};
+
+use crate::state::{Ending, Run, State};
+use crate::wire::reason_name;
+
+/// How the daemon is.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusView {
+    /// Whether it runs. Whoever finds no daemon says so with this alone.
+    pub running: bool,
+    /// Its process.
+    pub pid: u32,
+    /// Its version.
+    pub version: String,
+    /// Since when it runs.
+    pub started_at: Timestamp,
+    /// Where its krontabs are.
+    pub config: String,
+    /// Where its state is.
+    pub state_dir: String,
+    /// Which time zone database it uses.
+    pub zones: String,
+    /// How many jobs it has.
+    pub jobs: usize,
+    /// How many runs are under way.
+    pub active: usize,
+    /// Jobs that have to wait because something failed.
+    pub held: Vec<HeldView>,
+    /// What starts next.
+    pub next: Option<NextView>,
+}
+
+/// A job that has to wait.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldView {
+    /// Which.
+    pub identity: String,
+    /// What failed.
+    pub operation: String,
+    /// How.
+    pub error: String,
+    /// How often in a row.
+    pub failures: u32,
+}
+
+/// A period to come.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NextView {
+    /// Whose.
+    pub identity: String,
+    /// Its name.
+    pub period: String,
+    /// When it starts.
+    pub chosen: Option<Timestamp>,
+    /// From when on it could have been.
+    pub window_start: Timestamp,
+    /// Until when.
+    pub window_end: Timestamp,
+}
+
+/// A job, and what is known of it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobView {
+    /// Its identity.
+    pub identity: String,
+    /// Its name, unique in its file.
+    pub name: String,
+    /// The line it stands on.
+    pub line: usize,
+    /// Its schedule, as it was written.
+    pub schedule: String,
+    /// Its time zone.
+    pub timezone: String,
+    /// What its author says about it.
+    pub description: Option<String>,
+    /// Whether it is suspended.
+    pub suspended: bool,
+    /// What comes next.
+    pub next: Option<NextView>,
+    /// How its latest handled period ended.
+    pub last: Option<LastView>,
+    /// Runs under way.
+    pub active: Vec<RunView>,
+    /// Why it has to wait, if it has to.
+    pub held: Option<HeldView>,
+}
+
+/// How a job's latest handled period ended.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LastView {
+    /// The period.
+    pub period: String,
+    /// How it ended.
+    pub outcome: String,
+    /// When it was to run.
+    pub chosen: Option<Timestamp>,
+}
+
+/// A run under way.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunView {
+    /// Its period, or `manual:` and a number.
+    pub run: String,
+    /// Its process.
+    pub pid: u32,
+    /// When it started.
+    pub started_at: Timestamp,
+}
+
+/// How a period ended, in a job's state.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EndingView {
+    /// The period.
+    pub period: String,
+    /// How it ended.
+    pub outcome: String,
+    /// Why.
+    pub reason: String,
+    /// When it was to run.
+    pub chosen: Option<Timestamp>,
+    /// When its run started.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub completed_at: Timestamp,
+    /// What its run ended with.
+    pub exit: Option<i32>,
+    /// The seed of its decision.
+    pub seed_hash: String,
+}
+
+/// A line of `outcomes/YYYY-MM-DD.jsonl`: something that happened, for people.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordView {
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// Whose.
+    pub identity: String,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: WhatView,
+}
+
+/// What happened to a job.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum WhatView {
+    /// A period has its outcome.
+    Outcome {
+        /// The period.
+        period: String,
+        /// How it ended.
+        outcome: String,
+        /// Why.
+        reason: String,
+        /// When it was to run.
+        chosen: Option<Timestamp>,
+        /// The process that was started for it.
+        pid: Option<u32>,
+        /// The seed of its decision.
+        seed_hash: String,
+    },
+    /// Many periods have theirs, without having been looked at one by one.
+    Passed {
+        /// How they ended.
+        outcome: String,
+        /// Why.
+        reason: String,
+        /// The earliest of them.
+        first: String,
+        /// The latest of them.
+        last: String,
+        /// How many.
+        count: u64,
+        /// Whether there may be more.
+        at_least: bool,
+    },
+    /// A run has started that no period asked for.
+    Manual {
+        /// Which run.
+        run: String,
+        /// Its process.
+        pid: u32,
+    },
+    /// A run is over.
+    Completed {
+        /// Which run.
+        run: String,
+        /// Its process.
+        pid: u32,
+        /// What it ended with: a code, 128 and the number of a signal, or `null` where nobody saw it.
+        exit: Option<i32>,
+        /// When it had started.
+        started_at: Timestamp,
+        /// When it had ended.
+        ended_at: Timestamp,
+    },
+}
+
+/// The name of a run: its period, or `manual:` and a number.
+#[must_use]
+pub fn run_name(run: RunId) -> String {
+    match run {
+        RunId::Period(period) => period.to_string(),
+        RunId::Manual(number) => format!("manual:{number}"),
+    }
+}
+
+impl LastView {
+    pub(crate) fn of(state: &State) -> Option<LastView> {
+        let last = state.last?;
+        Some(LastView {
+            period: last.period.to_string(),
+            outcome: last.outcome.to_string(),
+            chosen: last.chosen,
+        })
+    }
+}
+
+impl From<&Run> for RunView {
+    fn from(run: &Run) -> RunView {
+        RunView { run: run_name(run.id), pid: run.process.pid, started_at: run.started_at }
+    }
+}
+
+impl From<&Ending> for EndingView {
+    fn from(ending: &Ending) -> EndingView {
+        EndingView {
+            period: ending.period.to_string(),
+            outcome: ending.reason.outcome().to_string(),
+            reason: reason_name(ending.reason).to_owned(),
+            chosen: ending.chosen,
+            started_at: ending.started_at,
+            completed_at: ending.completed_at,
+            exit: ending.exit,
+            seed_hash: ending.seed_hash.clone(),
+        }
+    }
+}
+
+impl NextView {
+    /// The next period of a job after everything that is handled.
+    pub(crate) fn of(job: &kron_core::Job, state: &State, now: Timestamp) -> Option<NextView> {
+        if job.policy().suspend {
+            return None;
+        }
+        let pending = state.pending.iter().map(|period| period.nominal());
+        let opens_before = jiff::SignedDuration::from_secs(job.window().opens_before().as_seconds());
+        let window = jiff::SignedDuration::from_secs(job.window().duration().as_seconds());
+        // A period whose window has opened may still be waiting for its chosen time.
+        let from = now.saturating_sub(window).unwrap_or(Timestamp::MIN).saturating_sub(opens_before);
+        let mark = state.watermark().map(PeriodId::nominal).unwrap_or(Timestamp::MIN);
+        let mut after = from.unwrap_or(Timestamp::MIN).max(mark);
+        let open = std::iter::from_fn(|| {
+            after = job.schedule().next_after(after)?;
+            Some(after)
+        });
+        let future = pending.chain(open.take(LOOKED_AT_MAX)).map(|nominal| kron_core::decide(job, nominal));
+        let mut best: Option<kron_core::Decision> = None;
+        for decision in future {
+            let Some(chosen) = decision.chosen() else { continue };
+            if let Some(best) = &best
+                && decision.window_start() > best.chosen().unwrap_or(Timestamp::MAX)
+            {
+                break;
+            }
+            if chosen >= now && best.is_none_or(|best| Some(chosen) < best.chosen()) {
+                best = Some(decision);
+            }
+        }
+        let next = best?;
+        Some(NextView {
+            identity: job.identity().to_owned(),
+            period: next.period_id().to_string(),
+            chosen: next.chosen(),
+            window_start: next.window_start(),
+            window_end: next.window_end(),
+        })
+    }
+}
+
+/// How many periods are looked at to find the next that runs. Those of overlapping windows come first, and
+/// periods without a time that the constraints allow may lie between.
+const LOOKED_AT_MAX: usize = 10_000;

@@ -1,0 +1,114 @@
+//! The thread that has the store: it writes what is waiting, in waves, so that no evaluation waits for a disk.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+use krontab::Entry;
+
+use crate::children;
+use crate::clock;
+use crate::daemon::{Configured, Recovered};
+use crate::directory::Directory;
+use crate::inbox::{Message, Post};
+use crate::process::ProcessId;
+use crate::state::State;
+use crate::store::{Loaded, Refused, Store, WAVE_MAX};
+use crate::timers::Slot;
+
+/// Something for the store to do.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// Make a state durable, and keep the old one under another name if asked to.
+    Write { slot: Slot, state: Arc<State>, archive: bool },
+    /// Try again to read a state.
+    Retry(Slot, Arc<Entry>),
+    /// Load the states of those jobs that have `true`.
+    Load(Vec<(Arc<Entry>, bool)>),
+}
+
+/// Starts the thread. It ends when nobody can give it tasks any more.
+pub(crate) fn start(store: Store<Directory>, post: Post) -> Sender<Task> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || serve(&store, &receiver, &post));
+    sender
+}
+
+fn serve(store: &Store<Directory>, tasks: &Receiver<Task>, post: &Post) {
+    let mut waiting = VecDeque::new();
+    loop {
+        if waiting.is_empty() {
+            let Ok(task) = tasks.recv() else { return };
+            waiting.push_back(task);
+        }
+        waiting.extend(tasks.try_iter());
+        let Some(task) = waiting.pop_front() else { continue };
+        match task {
+            Task::Load(entries) => post.send(Message::Loaded(load_all(store, entries))),
+            Task::Retry(slot, entry) => {
+                let recovered = recover(store, &entry);
+                let recovered = recovered.unwrap_or_else(|refused| Recovered {
+                    loaded: Loaded::Unreadable(refused.to_string()),
+                    alive: Vec::new(),
+                });
+                post.send(Message::Retried(slot, recovered));
+            }
+            first @ Task::Write { .. } => write(store, first, &mut waiting, post),
+        }
+    }
+}
+
+/// Writes a state, and with it whatever else is to be written.
+fn write(store: &Store<Directory>, first: Task, waiting: &mut VecDeque<Task>, post: &Post) {
+    let mut wave = Vec::new();
+    let mut answers = Vec::new();
+    let mut next = Some(first);
+    let started = clock::now();
+    while let Some(Task::Write { slot, state, archive }) = next.take() {
+        let archived = if archive { store.archive(&state.identity, started.wall).map(drop) } else { Ok(()) };
+        match archived {
+            Ok(()) => wave.push((slot, state)),
+            Err(error) => answers.push((slot, Err(format!("could not keep the old state: {error}")))),
+        }
+        if wave.len() < WAVE_MAX && matches!(waiting.front(), Some(Task::Write { .. })) {
+            next = waiting.pop_front();
+        }
+    }
+    let states: Vec<(&State, _)> = wave.iter().map(|(_, state)| (&**state, started.wall)).collect();
+    let written = store.write(&states);
+    let slots = wave.iter().map(|(slot, _)| *slot);
+    answers.extend(slots.zip(written.into_iter().map(|answer| answer.map_err(|error| error.to_string()))));
+    let took = clock::now().uptime.saturating_sub(started.uptime);
+    post.send(Message::Written(answers, took));
+}
+
+/// Loads what is remembered of each job that has `true`. The first that must not be touched ends it.
+pub(crate) fn load_all(
+    store: &Store<Directory>,
+    entries: Vec<(Arc<Entry>, bool)>,
+) -> Result<Vec<Configured>, String> {
+    let configured = |(entry, is_new): (Arc<Entry>, bool)| {
+        let memory =
+            is_new.then(|| recover(store, &entry)).transpose().map_err(|refused| refused.to_string())?;
+        Ok(Configured { entry, memory })
+    };
+    entries.into_iter().map(configured).collect()
+}
+
+fn recover(store: &Store<Directory>, entry: &Entry) -> Result<Recovered, Refused> {
+    let loaded = store.load(&entry.job, clock::now().wall, is_running)?;
+    let alive = match &loaded {
+        Loaded::Found(state) | Loaded::Missing(state) | Loaded::Fenced { state, .. } => {
+            state.runs.iter().filter(|run| is_running(&run.process)).map(|run| run.id).collect()
+        }
+        Loaded::Unreadable(_) => Vec::new(),
+    };
+    Ok(Recovered { loaded, alive })
+}
+
+/// Whether that very process is there. One that cannot be looked at is taken for there: what is not known to have
+/// ended must not be overlapped.
+fn is_running(process: &ProcessId) -> bool {
+    !matches!(children::identify(process), Ok(None))
+}
