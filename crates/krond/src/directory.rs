@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use crate::files::{Contents, Files};
@@ -20,6 +20,9 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// From so many files on, flushing the whole file system once is cheaper than flushing each of them.
 const SYNC_ALL_MIN: usize = 8;
 
+/// How many spare files are kept: as many as a wave needs.
+const SPARE_MAX: usize = crate::store::WAVE_MAX;
+
 /// The file that the daemon holds a lock on.
 const LOCK: &str = "lock";
 
@@ -29,6 +32,12 @@ pub struct Directory {
     handle: OwnedFd,
     /// Files that were created and are not flushed. The error of a flush is told to who has the file open.
     open: RefCell<BTreeMap<String, File>>,
+    /// Files that were replaced, by the names that they have now. Until the directory is flushed, a power cut may
+    /// bring them back.
+    replaced: RefCell<Vec<String>>,
+    /// Replaced files that nobody can want any more. To write into one is much cheaper than to free one and create
+    /// another: a file that is freed takes a millisecond on a disk that is told of it.
+    spare: RefCell<Vec<String>>,
 }
 
 /// The lock on a state directory. It lasts as long as this value, and no child inherits it.
@@ -66,7 +75,16 @@ impl Directory {
         if mode.intersects(Mode::RWXG | Mode::RWXO) {
             return Err(error(Why::Mode(mode.as_raw_mode() & 0o777)));
         }
-        Ok(Directory { handle, open: RefCell::default() })
+        Ok(Directory::at(handle))
+    }
+
+    fn at(handle: OwnedFd) -> Directory {
+        Directory {
+            handle,
+            open: RefCell::default(),
+            replaced: RefCell::default(),
+            spare: RefCell::default(),
+        }
     }
 
     /// Takes the lock that only one daemon can have.
@@ -103,7 +121,7 @@ impl Directory {
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = rustix::fs::openat(&self.handle, name, flags, Mode::empty())?;
-        Ok(Directory { handle, open: RefCell::default() })
+        Ok(Directory::at(handle))
     }
 
     /// Opens a file to write at its end, and creates it if it is not there.
@@ -162,10 +180,21 @@ impl Files for Directory {
     }
 
     fn create(&self, name: &str, bytes: &[u8], modified: Timestamp) -> io::Result<()> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR)?;
+        let spare = self.spare.borrow_mut().pop();
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = match spare {
+            Some(spare) => {
+                rustix::fs::renameat_with(&self.handle, spare, &self.handle, name, RenameFlags::NOREPLACE)?;
+                rustix::fs::openat(&self.handle, name, flags, Mode::empty())?
+            }
+            None => {
+                let flags = flags | OFlags::CREATE | OFlags::EXCL;
+                rustix::fs::openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR)?
+            }
+        };
         let mut file = File::from(file);
         file.write_all(bytes)?;
+        file.set_len(bytes.len() as u64)?;
         let time = Timespec { tv_sec: modified.as_second(), tv_nsec: modified.subsec_nanosecond().into() };
         rustix::fs::futimens(&file, &Timestamps { last_access: time, last_modification: time })?;
         self.open.borrow_mut().insert(name.to_owned(), file);
@@ -183,7 +212,18 @@ impl Files for Directory {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        Ok(rustix::fs::renameat(&self.handle, from, &self.handle, to)?)
+        // The file that is replaced gets the other's name, and is kept for the next to be written.
+        match rustix::fs::renameat_with(&self.handle, from, &self.handle, to, RenameFlags::EXCHANGE) {
+            Ok(()) => {
+                self.replaced.borrow_mut().push(from.to_owned());
+                Ok(())
+            }
+            // There is none yet, or the file system cannot do it.
+            Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS) => {
+                Ok(rustix::fs::renameat(&self.handle, from, &self.handle, to)?)
+            }
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     fn link(&self, from: &str, to: &str) -> io::Result<()> {
@@ -196,7 +236,16 @@ impl Files for Directory {
     }
 
     fn sync_directory(&self) -> io::Result<()> {
-        Ok(rustix::fs::fsync(self.handle.as_fd())?)
+        rustix::fs::fsync(self.handle.as_fd())?;
+        let mut spare = self.spare.borrow_mut();
+        for name in self.replaced.borrow_mut().drain(..) {
+            if spare.len() < SPARE_MAX {
+                spare.push(name);
+            } else {
+                let _ = rustix::fs::unlinkat(&self.handle, &name, AtFlags::empty());
+            }
+        }
+        Ok(())
     }
 }
 

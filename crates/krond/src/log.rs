@@ -140,7 +140,13 @@ pub fn lines(report: &Report, now: Timestamp) -> Vec<Line> {
     match report {
         Report::Settled { entry, decision, reason, process } => {
             let settled = settled(entry, decision, *reason, process.map(|process| process.pid), now);
-            vec![decision_line(entry, decision, now), settled]
+            let trigger = of(entry, Level::Info, "scheduler", "trigger")
+                .with("period", decision.period_id().to_string())
+                .with("chosen", time(decision.chosen()))
+                .with("now", now.to_string());
+            let trigger = (*reason == Reason::Started).then_some(trigger);
+            let decision = decision_line(entry, decision, now);
+            [Some(decision), trigger, Some(settled)].into_iter().flatten().collect()
         }
         Report::Passed { entry, passed } => passed
             .tallies

@@ -323,7 +323,9 @@ mod tests {
     }
 
     fn open(path: &Path) -> Store<Directory> {
-        Store::new(Directory::open(&path.join("state")).unwrap(), Missing::New)
+        let store = Store::new(Directory::open(&path.join("state")).unwrap(), Missing::New);
+        store.clean().unwrap();
+        store
     }
 
     fn at(text: &str) -> Timestamp {
@@ -387,6 +389,12 @@ mod tests {
         assert_eq!(mode(&path), 0o700);
         assert_eq!(mode(&path.join(wire::file_name("a"))), 0o600);
         assert_eq!(store.files().list().unwrap(), [wire::file_name("a")]);
+        // What was replaced is written into again, and goes when the next daemon starts.
+        for history in 0..3 {
+            store.write_one(&State { pending: vec![], ..state.clone() }, at("2026-03-01T00:00:00Z")).unwrap();
+            assert_eq!(store.files().list().unwrap().len(), 2, "after {history} more");
+        }
+        assert_eq!(store.files().read(&wire::file_name("a")).unwrap().bytes, wire::encode(&state));
         std::fs::write(path.join("7.tmp"), "half").unwrap();
         store.clean().unwrap();
         assert_eq!(store.files().list().unwrap(), [wire::file_name("a")]);
