@@ -263,6 +263,9 @@ impl Daemon {
                 (None, Some(memory)) => {
                     changes.added += 1;
                     let slot = self.take_slot(&entry);
+                    // It may be the place of a job that is gone.
+                    kept.resize(kept.len().max(self.jobs.len()), false);
+                    kept[slot.0 as usize] = true;
                     self.jobs[slot.0 as usize] = Some(Tracked::new(entry, now.wall));
                     self.with(slot, now, effects, |job, work| job.recall(memory, work));
                 }
