@@ -178,7 +178,9 @@ impl Daemon {
         for (at, job) in self.jobs.iter_mut().enumerate() {
             let Some(job) = job else { continue };
             job.since = if unwatched { now.wall } else { job.since.min(now.wall) };
-            if job.look.is_some() || back && !job.removed {
+            // What was to be done next was decided for a time that is no more.
+            let is_stale = job.forget_steps();
+            if is_stale || job.look.is_some() || back && !job.removed {
                 job.look = Some(now.second());
                 self.timers.set(slot_at(at), Some(now.second()));
             }

@@ -285,6 +285,11 @@ impl Tracked {
         self.wake = None;
     }
 
+    /// Forgets what the engine wants done and is not begun. Whether there was anything.
+    pub(super) fn forget_steps(&mut self) -> bool {
+        !mem::take(&mut self.steps).is_empty()
+    }
+
     /// No more starts.
     pub(super) fn stop(&mut self, work: &mut Work<'_>) {
         self.steps.clear();
