@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kron_core::Overlap;
 use krontab::Entry;
 
 pub use effect::{Because, Changes, Done, Effect, Report, Signal, Wake};
@@ -23,7 +22,7 @@ pub use tracked::{Activity, Hold};
 use crate::moment::Moment;
 use crate::state::State;
 use crate::timers::{Slot, Timers};
-use tracked::{Asked, Doing, Tracked, Work};
+use tracked::{Asked, Tracked, Work};
 
 /// How a daemon behaves.
 #[derive(Clone, Copy, Debug)]
@@ -152,9 +151,11 @@ impl Daemon {
             Event::Exited(slot, run, exit) => {
                 self.with(slot, now, &mut effects, |job, work| job.exited(run, exit, work.now.wall));
             }
-            Event::Command(Command::Run(slot, asker)) => self.run(slot, asker, now, &mut effects),
+            Event::Command(Command::Run(slot, asker)) => {
+                self.ask(slot, Asked::Run(asker), now, &mut effects);
+            }
             Event::Command(Command::AcceptClock(slot, asker)) => {
-                self.with(slot, now, &mut effects, |job, _| job.asked.push_back(Asked::AcceptClock(asker)));
+                self.ask(slot, Asked::AcceptClock(asker), now, &mut effects);
             }
             Event::Command(Command::Stop(farewell)) => self.stop(farewell, now, &mut effects),
         }
@@ -182,7 +183,9 @@ impl Daemon {
         for (at, job) in self.jobs.iter_mut().enumerate() {
             let Some(job) = job else { continue };
             job.since = if unwatched { now.wall } else { job.since.min(now.wall) };
-            if job.look.is_some() || back && !job.removed {
+            // What was to be done next was decided for a time that is no more.
+            let is_stale = job.forget_steps();
+            if is_stale || job.look.is_some() || back && !job.removed {
                 job.look = Some(now.second());
                 self.timers.set(slot_at(at), Some(now.second()));
             }
@@ -267,6 +270,9 @@ impl Daemon {
                 (None, Some(memory)) => {
                     changes.added += 1;
                     let slot = self.take_slot(&entry);
+                    // It may be the place of a job that is gone.
+                    kept.resize(kept.len().max(self.jobs.len()), false);
+                    kept[slot.0 as usize] = true;
                     self.jobs[slot.0 as usize] = Some(Tracked::new(entry, now.wall));
                     self.with(slot, now, effects, |job, work| job.recall(memory, work));
                 }
@@ -292,20 +298,16 @@ impl Daemon {
         slot
     }
 
-    /// Starts a run that no period asked for.
-    fn run(&mut self, slot: Slot, asker: Asker, now: Moment, effects: &mut Vec<Effect>) {
-        self.with(slot, now, effects, |job, work| {
-            let busy = !job.live.is_empty() || !matches!(job.doing, Doing::Nothing);
-            if work.stopping {
-                work.answer(asker, Err("krond is stopping".into()));
-            } else if busy && job.entry.job.policy().overlap != Overlap::Allow {
-                let why = "a run of it is active, and its policy does not allow another beside it";
-                work.answer(asker, Err(why.into()));
-            } else if let Some(hold) = &job.hold {
-                work.answer(asker, Err(format!("it is held: {}", hold.error)));
-            } else {
-                job.asked.push_back(Asked::Run(asker));
-            }
+    /// Takes on what somebody asks for, or says at once why not: nobody waits for nothing.
+    fn ask(&mut self, slot: Slot, asked: Asked, now: Moment, effects: &mut Vec<Effect>) {
+        let asker = asked.asker();
+        if !matches!(self.jobs.get(slot.0 as usize), Some(Some(_))) {
+            effects.push(Effect::Answer(asker, Err("it is no longer configured".into())));
+            return;
+        }
+        self.with(slot, now, effects, |job, work| match job.refusal(&asked, work.stopping) {
+            Some(why) => work.answer(asker, Err(why)),
+            None => job.asked.push_back(asked),
         });
     }
 
@@ -341,4 +343,92 @@ impl Daemon {
 
 fn slot_at(index: usize) -> Slot {
     Slot(u32::try_from(index).expect("there are fewer than 2^32 jobs"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::Last;
+    use crate::store::Loaded;
+    use kron_core::{Outcome, PeriodId, RunId};
+    use krontab::{Krontab, Source, Zones};
+
+    /// The moment of that time of the day, on a machine that was booted at midnight.
+    fn at(time: &str) -> Moment {
+        let wall: Timestamp = format!("2026-03-01T{time}Z").parse().unwrap();
+        let midnight: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
+        Moment { wall, uptime: wall.duration_since(midnight).try_into().unwrap() }
+    }
+
+    /// A configuration with minutely jobs of these names. Those that are new remember this.
+    fn jobs(daemon: &Daemon, names: &[&str], handled: Option<&str>) -> Event {
+        let line = |name: &&str| format!("* * * * * @policy(deadline=5m) name={name} command=/bin/true\n");
+        let text: String = names.iter().map(line).collect();
+        let parsed = Krontab::parse(&text, &Source::new("/etc/krond.d/x").unwrap(), &Zones::bundled());
+        let configured = parsed.entries.into_iter().map(|entry| {
+            let mut state = State::new(entry.identity());
+            let period = handled.map(|time| PeriodId::new(at(time).wall));
+            state.last = period.map(|period| Last { period, outcome: Outcome::Executed, chosen: None });
+            let memory = Recovered { loaded: Loaded::Found(state), alive: Vec::new() };
+            let memory = (!daemon.knows(entry.identity())).then_some(memory);
+            Configured { entry: Arc::new(entry), memory }
+        });
+        Event::Configured(configured.collect())
+    }
+
+    fn slot(daemon: &Daemon, name: &str) -> Option<Slot> {
+        daemon.slot(&format!("/etc/krond.d/x:{name}"))
+    }
+
+    fn answers(effects: &[Effect]) -> usize {
+        effects.iter().filter(|effect| matches!(effect, Effect::Answer(..))).count()
+    }
+
+    fn started(effects: &[Effect]) -> Vec<RunId> {
+        let run = |effect: &Effect| match effect {
+            Effect::PrepareChild { run, .. } => Some(*run),
+            _ => None,
+        };
+        effects.iter().filter_map(run).collect()
+    }
+
+    #[test]
+    fn a_new_job_may_take_the_place_of_one_that_is_gone() {
+        let mut daemon = Daemon::new(Manners::default());
+        for names in [&["a", "b"][..], &["b"], &["b", "c"], &["b", "c"]] {
+            let event = jobs(&daemon, names, Some("12:00:00"));
+            let _ = daemon.on(at("12:00:30"), event);
+            assert_eq!(daemon.slots().count(), names.len(), "{names:?}");
+            assert!(names.iter().all(|name| slot(&daemon, name).is_some()), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn whoever_asks_is_answered() {
+        let mut daemon = Daemon::new(Manners::default());
+        let event = jobs(&daemon, &["a"], Some("12:00:00"));
+        let _ = daemon.on(at("12:00:30"), event);
+        let there = slot(&daemon, "a").unwrap();
+        for slot in [there, Slot(7)] {
+            for command in [Command::Run, Command::AcceptClock] {
+                let _ = daemon.on(at("12:00:40"), Event::Command(Command::Stop { graceful: true }));
+                let (effects, _) = daemon.on(at("12:00:40"), Event::Command(command(slot, Asker(1))));
+                assert_eq!(answers(&effects), 1);
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_decided_before_a_stall_is_decided_again() {
+        let mut daemon = Daemon::new(Manners::default());
+        let event = jobs(&daemon, &["a"], Some("12:00:00"));
+        let (effects, _) = daemon.on(at("12:10:00"), event);
+        assert_eq!(started(&effects), [], "what was overtaken is recorded first");
+        let written = Event::StateWritten(slot(&daemon, "a").unwrap());
+        let (effects, _) = daemon.on(at("13:10:20"), written);
+        assert_eq!(started(&effects), [], "the next hour is passed over first, too");
+        let written = Event::StateWritten(slot(&daemon, "a").unwrap());
+        let (effects, _) = daemon.on(at("13:10:20"), written);
+        assert_eq!(started(&effects), [RunId::Period(PeriodId::new(at("13:10:00").wall))]);
+    }
 }

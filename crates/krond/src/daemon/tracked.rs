@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kron_core::{PeriodId, Reason, Record, RunId, Settled, Step, Watch, decide, evaluate};
+use kron_core::{Overlap, PeriodId, Reason, Record, RunId, Settled, Step, Watch, decide, evaluate};
 use krontab::Entry;
 
 use super::effect::{Because, Done, Effect, Report, Signal};
@@ -51,8 +51,8 @@ pub(super) struct Tracked {
     /// Runs that are over, and whose end is not recorded.
     pub(super) ended: Vec<Ended>,
     pub(super) asked: VecDeque<Asked>,
-    pub(super) doing: Doing,
-    pub(super) hold: Option<Hold>,
+    doing: Doing,
+    hold: Option<Hold>,
     pub(super) live: Vec<Live>,
     /// It is no longer configured, and goes when its runs are over.
     pub(super) removed: bool,
@@ -68,7 +68,7 @@ pub(super) struct Tracked {
 
 /// The one thing that is being done.
 #[derive(Debug)]
-pub(super) enum Doing {
+enum Doing {
     Nothing,
     /// The state is being read.
     Loading,
@@ -82,13 +82,13 @@ pub(super) enum Doing {
 
 /// What a child is for.
 #[derive(Debug)]
-pub(super) enum Prepared {
+enum Prepared {
     Period(Settled),
     Manual(u64, Asker),
 }
 
 #[derive(Debug)]
-pub(super) struct Writing {
+struct Writing {
     next: Arc<State>,
     /// What people are told when it is durable.
     reports: Vec<Report>,
@@ -111,6 +111,13 @@ pub(super) struct Ended {
 pub(super) enum Asked {
     Run(Asker),
     AcceptClock(Asker),
+}
+
+impl Asked {
+    pub(super) fn asker(&self) -> Asker {
+        let (Asked::Run(asker) | Asked::AcceptClock(asker)) = self;
+        *asker
+    }
 }
 
 /// A run under way.
@@ -295,6 +302,11 @@ impl Tracked {
         self.wake = None;
     }
 
+    /// Forgets what the engine wants done and is not begun. Whether there was anything.
+    pub(super) fn forget_steps(&mut self) -> bool {
+        !mem::take(&mut self.steps).is_empty()
+    }
+
     /// No more starts.
     pub(super) fn stop(&mut self, farewell: Farewell, work: &mut Work<'_>) {
         self.farewell = Some(farewell);
@@ -326,11 +338,26 @@ impl Tracked {
         }
     }
 
+    /// Why what somebody asks for is not done, if it is not.
+    pub(super) fn refusal(&self, asked: &Asked, stopping: bool) -> Option<String> {
+        let busy = !self.live.is_empty() || !matches!(self.doing, Doing::Nothing);
+        if stopping {
+            Some("krond is stopping".into())
+        } else if self.removed {
+            Some("it is no longer configured".into())
+        } else if matches!(asked, Asked::AcceptClock(_)) {
+            None
+        } else if busy && self.entry.job.policy().overlap != Overlap::Allow {
+            Some("a run of it is active, and its policy does not allow another beside it".into())
+        } else {
+            self.hold.as_ref().map(|hold| format!("it is held: {}", hold.error))
+        }
+    }
+
     /// Tells everyone who asked for something that they do not get it.
     fn dismiss(&mut self, why: &str, work: &mut Work<'_>) {
         for asked in mem::take(&mut self.asked) {
-            let (Asked::Run(asker) | Asked::AcceptClock(asker)) = asked;
-            work.answer(asker, Err(why.into()));
+            work.answer(asked.asker(), Err(why.into()));
         }
     }
 
