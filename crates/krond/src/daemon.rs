@@ -411,7 +411,7 @@ mod tests {
         let there = slot(&daemon, "a").unwrap();
         for slot in [there, Slot(7)] {
             for command in [Command::Run, Command::AcceptClock] {
-                let _ = daemon.on(at("12:00:40"), Event::Command(Command::Stop { graceful: true }));
+                let _ = daemon.on(at("12:00:40"), Event::Command(Command::Stop(Farewell::Wait)));
                 let (effects, _) = daemon.on(at("12:00:40"), Event::Command(command(slot, Asker(1))));
                 assert_eq!(answers(&effects), 1);
             }
