@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""kill -9 at the k-th system call, for every k, or an error there instead.
+
+For every system call that krond makes, and every k up to --most, krond is started under strace, which kills it (or its
+spawner, or a child) at the k-th such call of a thread, or lets the call fail. krond is started again, and the oracle
+judges: no period twice, none without a claim, and every job runs again.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import pathlib
+import re
+import sys
+import time
+
+from world import JOBS, World, wait_until
+
+# What krond does to files, processes, sockets and clocks. `read`, `futex` and `mmap` are left out: a death there is a
+# death at the call before.
+CALLS = (
+    "openat mkdirat mkdir flock ftruncate write utimensat fsync syncfs renameat renameat2 linkat unlinkat fstat statx "
+    "getdents64 clone3 clone vfork execve pidfd_open pidfd_send_signal wait4 waitid sendto recvfrom socketpair bind "
+    "accept4 epoll_ctl epoll_pwait timerfd_settime close_range setsid dup2 dup3 prlimit64 setrlimit exit_group"
+).split()
+
+# Errors that can happen to these calls, for --errors.
+ERRORS = {
+    "openat": ["EIO", "ENOSPC", "EMFILE", "ENOMEM", "EROFS"],
+    "write": ["EIO", "ENOSPC", "EINTR"],
+    "ftruncate": ["EIO", "ENOSPC"],
+    "utimensat": ["EIO", "EROFS"],
+    "fsync": ["EIO", "ENOSPC"],
+    "syncfs": ["EIO", "ENOSPC"],
+    "renameat": ["EIO", "ENOSPC", "EROFS"],
+    "renameat2": ["EIO", "ENOSPC", "EROFS", "EINVAL"],
+    "clone3": ["EAGAIN", "ENOMEM"],
+    "execve": ["EIO", "ENOMEM"],
+    "sendto": ["EINTR"],
+    "recvfrom": ["EINTR"],
+    "wait4": ["EINTR"],
+    "epoll_pwait": ["EINTR"],
+}
+
+# Calls that jobs make as well. strace counts for each process anew, so every job fails there, and not only krond.
+OF_JOBS = ["openat", "write", "execve", "wait4", "clone3"]
+
+
+def count(krond, seconds):
+    """How often a thread makes each call in a run of so many seconds."""
+    world = World(krond)
+    trace = world.base / "trace"
+    process = world.start(["strace", "-ff", "-qq", "-e", "trace=" + ",".join("?" + call for call in CALLS), "-o", trace])
+    time.sleep(seconds)
+    world.end(process)
+    most = collections.Counter()
+    for path in world.base.glob("trace.*"):
+        calls = collections.Counter(re.findall(r"^(\w+)\(", path.read_text(errors="replace"), re.M))
+        for call, number in calls.items():
+            most[call] = max(most[call], number)
+    world.forget()
+    return most
+
+
+def hurt(krond, injection, hurt_seconds, heal_seconds):
+    """One krond hurt once, and then left alone. Returns the number of executions and complaints."""
+    complaints = []
+    world = World(krond)
+    call = injection.split(":")[0]
+    wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace=?{call}", "-e", f"inject=?{injection}"]
+    process = world.start(wrapper)
+    wait_until(lambda: process.poll() is not None, hurt_seconds)
+    alive = process.poll() is None
+    if alive and "error=" in injection and call not in OF_JOBS:
+        # It must go on as if nothing had happened, once the one error is over.
+        before = len(world.executions())
+        if not wait_until(lambda: len(world.executions()) >= before + len(JOBS), 20):
+            complaints.append(f"{injection}: nothing runs any more, and krond is still there")
+        world.judge(complaints, injection)
+    if alive:
+        world.ask("stop")
+        wait_until(lambda: process.poll() is not None, 5)
+    world.kill(process)
+    wait_until(lambda: world.ask("status")[0] == 1, 5)
+    second = world.start()
+    before = len(world.executions())
+    time.sleep(heal_seconds)
+    ran = {job for job, _, _ in world.executions()[before:]}
+    if not wait_until(lambda: {job for job, _, _ in world.executions()[before:]} == set(JOBS), 20):
+        complaints.append(f"{injection}: after the restart only {sorted(ran)} ran again")
+    world.end(second)
+    executed = world.judge(complaints, injection)
+    if complaints:
+        complaints.append(f"  what is left is in {world.base}")
+    else:
+        world.forget()
+    return executed, complaints
+
+
+def main():
+    """Counts the calls, makes the list of hurts, and carries them out side by side."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("krond", type=pathlib.Path, help="the binary")
+    parser.add_argument("--errors", action="store_true", help="let the call fail instead of killing")
+    parser.add_argument("--most", type=int, default=10**9, help="try no k above this")
+    parser.add_argument("--step", type=int, default=1, help="try every step-th of all")
+    parser.add_argument("--limit", type=int, default=10**9, help="try no more than so many")
+    parser.add_argument("--side-by-side", type=int, default=8, help="how many at a time")
+    parser.add_argument("--seconds", type=float, default=3.0, help="how long a krond is hurt, and then healed")
+    args = parser.parse_args()
+    most = count(args.krond.resolve(), args.seconds)
+    injections = []
+    for call in CALLS:
+        for k in range(1, min(most[call], args.most) + 1):
+            faults = [f"error={error}" for error in ERRORS.get(call, [])] if args.errors else ["signal=KILL"]
+            injections += [f"{call}:{fault}:when={k}" for fault in faults]
+    total = len(injections)
+    injections = injections[:: args.step][: args.limit]
+    print(f"{total} points, {len(injections)} of them tried: {dict(sorted(most.items()))}", flush=True)
+    executions, failed, done = 0, [], 0
+    with concurrent.futures.ThreadPoolExecutor(args.side_by_side) as pool:
+        tries = [
+            pool.submit(hurt, args.krond.resolve(), injection, args.seconds, args.seconds / 2)
+            for injection in injections
+        ]
+        for attempt in concurrent.futures.as_completed(tries):
+            executed, complaints = attempt.result()
+            executions += executed
+            done += 1
+            if complaints:
+                failed.append(complaints)
+                print("\n".join(complaints), flush=True)
+            if sys.stdout.isatty():
+                print(f"\r{done} of {len(injections)}", end="", flush=True)
+    kind = "errors" if args.errors else "kills"
+    print(f"{len(injections)} {kind}, {executions} executions, {len(failed)} with complaints")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

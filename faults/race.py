@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Many kronds started at once on one state directory: one serves, the others end with 3, and nothing runs twice."""
+
+import argparse
+import pathlib
+import sys
+import time
+
+from world import World, wait_until
+
+
+def race(krond, contenders):
+    """One race. Returns complaints."""
+    complaints = []
+    world = World(krond)
+    processes = [world.start() for _ in range(contenders)]
+    wait_until(lambda: sum(process.poll() is None for process in processes) == 1, 30)
+    codes = [process.poll() for process in processes]
+    if codes.count(None) != 1 or codes.count(3) != contenders - 1:
+        complaints.append(f"of {contenders} kronds these ended: {codes}")
+    time.sleep(1.5)
+    for process in processes:
+        world.end(process)
+    world.judge(complaints, "race")
+    if not complaints:
+        world.forget()
+    return complaints
+
+
+def main():
+    """Runs so many races."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("krond", type=pathlib.Path, help="the binary")
+    parser.add_argument("--races", type=int, default=100)
+    parser.add_argument("--contenders", type=int, default=4)
+    args = parser.parse_args()
+    failed = 0
+    for number in range(args.races):
+        complaints = race(args.krond.resolve(), args.contenders)
+        failed += bool(complaints)
+        for complaint in complaints:
+            print(f"race {number}: {complaint}", flush=True)
+    print(f"{args.races} races of {args.contenders} kronds, {failed} with complaints")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
