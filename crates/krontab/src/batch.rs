@@ -30,7 +30,7 @@ use request::Request;
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// The most occurrences in one answer. Whoever wants more asks again from the last one.
-pub const COUNT_MAX: u64 = 10_000;
+pub const COUNT_MAX: u32 = 10_000;
 
 /// Answers are written out when they fill this much, or when the input pauses.
 const OUTPUT_BYTES: usize = 64 << 10;

@@ -115,16 +115,20 @@ impl<'l> Member<'l> {
         }
     }
 
-    /// A whole number from 1 to `max`.
-    pub(super) fn count(&self, max: u64) -> Result<usize, Mistake> {
+    /// A whole number from 1 to `max`. JSON has one kind of number, so `2.0` is as whole as `2`.
+    #[expect(clippy::cast_possible_truncation, reason = "it is whole, and at most `max`")]
+    #[expect(clippy::cast_sign_loss, reason = "it is at least 1")]
+    pub(super) fn count(&self, max: u32) -> Result<usize, Mistake> {
         let json = self.json();
         let expected = format!("a whole number from 1 to {max}");
         if kind_of(json) != NUMBER {
             return Err(self.wrong_type(&expected));
         }
-        let number = json.parse().ok().filter(|number| (1..=max).contains(number));
-        let number = number.and_then(|number| usize::try_from(number).ok());
-        number.ok_or_else(|| self.blame(Mistake::expected(wire::BAD_VALUE, expected, quoted(json))))
+        let number = json.parse().ok().filter(|number: &f64| number.fract() == 0.0);
+        let number = number.filter(|number| (1.0..=f64::from(max)).contains(number));
+        number
+            .map(|number| number as usize)
+            .ok_or_else(|| self.blame(Mistake::expected(wire::BAD_VALUE, expected, quoted(json))))
     }
 
     /// One of a few words.
@@ -143,10 +147,8 @@ impl<'l> Member<'l> {
 
     pub(super) fn time(&self) -> Result<Timestamp, Mistake> {
         let text = self.text()?;
-        time::parse(&text).ok_or_else(|| {
-            let expected = "a time such as `2026-03-01T00:00:00Z`";
-            self.blame(Mistake::expected(wire::BAD_TIME, expected, quoted(&text)))
-        })
+        time::parse(&text)
+            .map_err(|fault| self.blame(Mistake::expected(wire::BAD_TIME, fault.expected(), quoted(&text))))
     }
 
     pub(super) fn duration(&self) -> Result<Duration, Mistake> {

@@ -102,6 +102,8 @@ impl<'z> Desk<'z> {
         let job = self.definitions.job(members, schedule, zone)?.policy(policy).build()?;
         let ledger = match members.optional("lastHandled") {
             Some(period) => {
+                // A time that is none is refused in the same words as any other.
+                period.time()?;
                 Ledger::fenced(period.text()?.parse::<PeriodId>().map_err(|error| period.blame(error))?)
             }
             None => Ledger::new(),
