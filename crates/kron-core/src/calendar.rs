@@ -2,11 +2,13 @@
 //!
 //! Every decision names a day, so this is plain 32-bit arithmetic.
 
+use jiff::civil::Date;
+
 /// Seconds in a day.
 pub(crate) const DAY: i64 = 86_400;
 
 /// A calendar day by its names.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Ymd {
     pub(crate) year: i32,
     pub(crate) month: u32,
@@ -54,6 +56,11 @@ pub(crate) fn iso_week(days: i32) -> (i32, u32) {
     (year, day_of_year / 7 + 1)
 }
 
+/// The number of a day.
+pub(crate) fn day_of(date: Date) -> i32 {
+    first_day(date.year().into()) + i32::from(date.day_of_year()) - 1
+}
+
 /// The number of the first day of a year.
 fn first_day(year: i32) -> i32 {
     let before = year - 1;
@@ -77,6 +84,7 @@ mod tests {
             let expected = (i32::from(day.year()), day.month() as u32, day.day() as u32);
             let Ymd { year, month, day: day_of_month } = ymd(days);
             assert_eq!((year, month, day_of_month), expected);
+            assert_eq!(day_of(day), days);
             let week = day.iso_week_date();
             assert_eq!(iso_week(days), (i32::from(week.year()), week.week() as u32), "{day}");
         }

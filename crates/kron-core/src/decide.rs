@@ -78,8 +78,8 @@ fn choose(job: &Job, nominal: i64, start: i64, end: i64, hash: &SeedHash) -> (Op
 }
 
 fn allowed(job: &Job, second: i64) -> bool {
-    let at = to_timestamp(second);
-    job.constraints().allow(job.zone().offset_at(at).to_datetime(at))
+    let offset = job.zone().offset_at(to_timestamp(second));
+    job.constraints().allow_second(second + i64::from(offset.seconds()))
 }
 
 /// When a period runs, and how that came about.
