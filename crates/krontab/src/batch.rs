@@ -1,6 +1,6 @@
 //! One JSON request per line in, one JSON answer per line out: Kron for other languages, and in bulk.
 //!
-//! [`run`] is the loop. `lines` cuts the input, `request` and `member` read a line, `ops` answers it with
+//! [`run`] is the loop. `lines` cuts the input, `request`, `plain` and `member` read a line, `ops` answers it with
 //! the engine (`job` for what a decision needs), and `answer`, `decision` and `mistake` are what is
 //! written. Nearly every word that peers send or receive is in `wire`; the names of members stand where
 //! they are read and written. The reference is `docs/reference/batch.md`.
@@ -12,6 +12,7 @@ mod lines;
 mod member;
 mod mistake;
 mod ops;
+mod plain;
 mod request;
 mod time;
 mod wire;

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use kron_schedule::Duration;
-use serde_json::value::RawValue;
 
 use super::mistake::Mistake;
 use super::request::Object;
@@ -16,11 +15,11 @@ use kron_schedule::suggest::did_you_mean;
 pub(super) struct Members<'l> {
     /// The member that the object is; empty for the request itself.
     within: &'static str,
-    list: Vec<(Cow<'l, str>, &'l RawValue)>,
+    list: Vec<(Cow<'l, str>, &'l str)>,
 }
 
 impl<'l> Members<'l> {
-    pub(super) fn new(within: &'static str, list: Vec<(Cow<'l, str>, &'l RawValue)>) -> Members<'l> {
+    pub(super) fn new(within: &'static str, list: Vec<(Cow<'l, str>, &'l str)>) -> Members<'l> {
         Members { within, list }
     }
 
@@ -39,7 +38,7 @@ impl<'l> Members<'l> {
     pub(super) fn optional(&self, name: &'static str) -> Option<Member<'l>> {
         let (_, value) = self.list.iter().find(|(other, _)| other == name)?;
         let within = self.within;
-        Some(Member { within, name: name.into(), value }).filter(|_| value.get() != "null")
+        Some(Member { within, name: name.into(), value }).filter(|_| *value != "null")
     }
 
     pub(super) fn required(&self, name: &'static str) -> Result<Member<'l>, Mistake> {
@@ -64,7 +63,7 @@ impl<'l> Members<'l> {
 pub(super) struct Member<'l> {
     within: &'static str,
     name: Cow<'l, str>,
-    value: &'l RawValue,
+    value: &'l str,
 }
 
 impl<'l> Member<'l> {
@@ -74,7 +73,7 @@ impl<'l> Member<'l> {
 
     /// What was sent.
     pub(super) fn json(&self) -> &'l str {
-        self.value.get()
+        self.value
     }
 
     /// Its path: `window.mode`.
