@@ -135,9 +135,9 @@ impl Job {
         self.constrained
     }
 
-    /// The distribution over a window, if it is the usual one.
-    pub(crate) fn sampler(&self, nominal: i64, width: i64) -> Option<&Sampler> {
-        (self.window.usual() == (nominal, width)).then_some(&self.sampler)
+    /// The distribution over a window of the usual bounds.
+    pub(crate) fn usual_sampler(&self) -> &Sampler {
+        &self.sampler
     }
 
     #[inline]
@@ -146,8 +146,8 @@ impl Job {
     }
 
     #[inline]
-    pub(crate) fn seed_hash(&self, key: &PeriodKey) -> SeedHash {
-        self.material.hash(key)
+    pub(crate) fn seed_hash(&self, key: &PeriodKey, hash: &mut SeedHash) {
+        self.material.hash(key, hash);
     }
 
     pub(crate) fn seed_material(&self, key: &PeriodKey) -> String {
