@@ -3,7 +3,8 @@
 //! Every line has another identity and another nominal time; of the last kind no two have anything in
 //! common. They come through a buffer as small as that of standard input. What is measured is the CPU
 //! time of the thread, from the bytes of the requests to the bytes of the answers, of chunks that fit in
-//! memory; the best chunk counts, so that other work on the machine disturbs as little as possible.
+//! memory. The median of the chunks counts, for every kind; the best one shows how much other work on the
+//! machine has disturbed.
 
 use std::fmt::Write as _;
 use std::io::BufReader;
@@ -27,66 +28,55 @@ struct Kind {
     name: &'static str,
     /// `#` stands for the number of the line, and `%` for an hour that changes with every line.
     members: &'static str,
-    /// Whether the goal binds.
-    goal: bool,
 }
 
 const KINDS: [Kind; 5] = [
-    Kind { name: "window alone", members: r#""window":{"mode":"after","duration":"1h"}"#, goal: true },
+    Kind { name: "window alone", members: r#""window":{"mode":"after","duration":"1h"}"# },
     Kind {
         name: "every member but constraints",
         members: r#""timezone":"America/New_York","window":{"mode":"around","duration":"1h30m"},"distribution":{"name":"skewLate","params":{"shape":"2.5"}},"seed":{"strategy":"daily","salt":"team alpha"}"#,
-        goal: true,
     },
     Kind {
         name: "every member",
         members: r#""timezone":"America/New_York","window":{"mode":"around","duration":"1h30m"},"distribution":{"name":"skewLate","params":{"shape":"2.5"}},"seed":{"strategy":"daily","salt":"team alpha"},"only":"dow=1-7","avoid":"hours=3;date=2026-12-24""#,
-        goal: true,
     },
     Kind {
         name: "every member, no two alike",
         members: r#""timezone":"America/New_York","window":{"mode":"around","duration":"1h#ms"},"distribution":{"name":"skewLate","params":{"shape":"2.#"}},"seed":{"strategy":"daily","salt":"team #"},"only":"dow=1-7","avoid":"hours=%;date=2026-12-24""#,
-        goal: true,
     },
-    // What 64 candidates cost is the engine's affair; it is here to be seen.
     Kind {
         name: "unschedulable, after 64 candidates",
         members: r#""timezone":"America/New_York","window":{"mode":"after","duration":"1h"},"avoid":"hours=0-23""#,
-        goal: false,
     },
 ];
 
 fn main() -> ExitCode {
     println!("{REQUESTS} requests of each kind, CPU time of the thread");
     println!(
-        "{:<34} {:>6} {:>7} {:>8} {:>12} {:>6}",
-        "decide", "bytes", "answer", "ns", "requests/s", "ratio"
+        "{:<34} {:>6} {:>7} {:>8} {:>12} {:>6} {:>12}",
+        "decide", "bytes", "answer", "ns", "requests/s", "ratio", "best"
     );
     let zones = Zones::bundled();
     let mut reached = true;
-    for Kind { name, members, goal } in KINDS {
+    for Kind { name, members } in KINDS {
         let Measured { mut nanos, asked, answered } = measure(members, &zones);
         nanos.sort_unstable();
         let each = |total: usize| total / REQUESTS;
         let rate = |nanos: i64| CHUNK as f64 * 1e9 / nanos as f64;
         let (best, median) = (nanos[0], nanos[nanos.len() / 2]);
-        let ratio = rate(best) / GOAL;
-        reached &= !goal || ratio >= 1.0;
-        let note = match goal {
-            true if ratio >= 1.0 => "ok",
-            true => "TOO SLOW",
-            false => "",
-        };
+        let ratio = rate(median) / GOAL;
+        reached &= ratio >= 1.0;
+        let note = if ratio >= 1.0 { "ok" } else { "TOO SLOW" };
         println!(
-            "{name:<34} {:>6} {:>7} {:>6} {:>11.0} {ratio:>6.2} {:>11.0} {note}",
+            "{name:<34} {:>6} {:>7} {:>8} {:>12.0} {ratio:>6.2} {:>12.0} {note}",
             each(asked),
             each(answered),
-            best / CHUNK as i64,
-            rate(best),
+            median / CHUNK as i64,
             rate(median),
+            rate(best),
         );
     }
-    println!("goal: {GOAL} requests/s, a ratio of 1, for what is marked");
+    println!("goal: {GOAL} requests/s, a ratio of 1, in the median chunk of every kind");
     if reached { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

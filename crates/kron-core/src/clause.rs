@@ -16,7 +16,7 @@ use crate::error::quoted;
 /// One clause, read.
 pub(crate) enum Clause {
     /// Minutes of the day.
-    Between(RangeInclusive<u16>),
+    Between(RangeInclusive<u32>),
     Dates(RangeInclusive<Date>),
     /// Bit n stands for the value n.
     Values(Kind, u32),
@@ -42,7 +42,7 @@ const KEYS: [&str; 7] = ["hours", "dow", "dom", "months", "between", "date", "da
 pub(crate) fn parse(text: &str) -> Result<Vec<Clause>, ConstraintError> {
     let whole = Piece { text, at: 0 };
     let mut clauses = Vec::new();
-    for piece in whole.split(";").map(Piece::trimmed).filter(|piece| !piece.text.is_empty()) {
+    for piece in whole.split(b';').map(Piece::trimmed).filter(|piece| !piece.text.is_empty()) {
         if clauses.len() == CLAUSES_MAX {
             let expected = format!("at most {CLAUSES_MAX} clauses");
             return Err(piece.error(expected).with_help("the rest can stand in another modifier"));
@@ -56,7 +56,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Clause>, ConstraintError> {
 }
 
 fn clause(piece: Piece<'_>) -> Result<Clause, ConstraintError> {
-    let Some((key, value)) = piece.split_once("=") else {
+    let Some((key, value)) = piece.split_once(b'=') else {
         return Err(piece.error("a clause such as `hours=8-10`"));
     };
     let (key, value) = (key.trimmed(), value.trimmed());
@@ -81,8 +81,8 @@ fn clause(piece: Piece<'_>) -> Result<Clause, ConstraintError> {
 /// A list of values and ranges.
 fn values(kind: Kind, list: Piece<'_>) -> Result<Clause, ConstraintError> {
     let mut bits = 0_u64;
-    for item in list.split(",") {
-        let (first, last) = match item.split_once("-") {
+    for item in list.split(b',') {
+        let (first, last) = match item.split_once(b'-') {
             Some((first, last)) => (value(kind, first)?, value(kind, last)?),
             None => {
                 let value = value(kind, item)?;
@@ -184,25 +184,38 @@ impl Kind {
         }
     }
 
+    fn name(self, value: u32) -> Option<&'static str> {
+        self.names().get((value - self.min()) as usize).copied()
+    }
+
     fn printed(self, value: u32) -> Cow<'static, str> {
-        match self.names().get((value - self.min()) as usize) {
+        match self.name(value) {
             Some(name) => Cow::Borrowed(name),
             None => Cow::Owned(format!("{value}")),
         }
     }
 
+    fn fmt_value(self, value: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name(value) {
+            Some(name) => f.write_str(name),
+            None => fmt::Display::fmt(&value, f),
+        }
+    }
+
     /// The clause in its canonical spelling: `hours=8-10,14`.
     pub(crate) fn fmt_clause(self, bits: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}=", self.key())?;
+        f.write_str(self.key())?;
+        let mut separator = "=";
         let mut rest = u64::from(bits);
-        let mut separator = "";
         // One turn for each run of values: at most 16.
         while rest != 0 {
             let first = rest.trailing_zeros();
             let last = first + (rest >> first).trailing_ones() - 1;
-            write!(f, "{separator}{}", self.printed(first))?;
+            f.write_str(separator)?;
+            self.fmt_value(first, f)?;
             if last > first {
-                write!(f, "-{}", self.printed(last))?;
+                f.write_str("-")?;
+                self.fmt_value(last, f)?;
             }
             rest = rest >> (last + 1) << (last + 1);
             separator = ",";
@@ -212,8 +225,8 @@ impl Kind {
 }
 
 /// `H:MM-HH:MM`, as minutes of the day.
-fn between(piece: Piece<'_>) -> Result<RangeInclusive<u16>, ConstraintError> {
-    let Some((start, end)) = piece.split_once("-") else {
+fn between(piece: Piece<'_>) -> Result<RangeInclusive<u32>, ConstraintError> {
+    let Some((start, end)) = piece.split_once(b'-') else {
         return Err(piece.error("two times such as `8:00-17:30`"));
     };
     let (first, last) = (minute_of_day(start)?, minute_of_day(end)?);
@@ -226,10 +239,10 @@ fn between(piece: Piece<'_>) -> Result<RangeInclusive<u16>, ConstraintError> {
     Ok(first..=last)
 }
 
-fn minute_of_day(piece: Piece<'_>) -> Result<u16, ConstraintError> {
-    let number = |text: &str, lengths: RangeInclusive<usize>, max: u16| {
+fn minute_of_day(piece: Piece<'_>) -> Result<u32, ConstraintError> {
+    let number = |text: &str, lengths: RangeInclusive<usize>, max: u32| {
         let digits = lengths.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse::<u16>().ok().filter(|number| digits && *number <= max)
+        text.parse::<u32>().ok().filter(|number| digits && *number <= max)
     };
     piece
         .text
@@ -240,7 +253,7 @@ fn minute_of_day(piece: Piece<'_>) -> Result<u16, ConstraintError> {
 
 /// `YYYY-MM-DD..YYYY-MM-DD`.
 fn dates(piece: Piece<'_>) -> Result<RangeInclusive<Date>, ConstraintError> {
-    let Some((start, end)) = piece.split_once("..") else {
+    let Some((start, end)) = piece.text.find("..").map(|at| piece.cut(at, 2)) else {
         return Err(piece.error("two dates such as `2026-12-24..2026-12-26`"));
     };
     let (first, last) = (date(start)?, date(end)?);
@@ -280,18 +293,26 @@ impl<'t> Piece<'t> {
         Piece { text: text.trim_end_matches(blank), at }
     }
 
-    fn split_once(self, separator: &str) -> Option<(Piece<'t>, Piece<'t>)> {
-        let (before, after) = self.text.split_once(separator)?;
-        let at = self.at + before.len() + separator.len();
-        Some((Piece { text: before, at: self.at }, Piece { text: after, at }))
+    /// What is before and after an ASCII character.
+    fn split_once(self, separator: u8) -> Option<(Piece<'t>, Piece<'t>)> {
+        // Pieces are so short that nothing cleverer would be faster.
+        self.text.bytes().position(|byte| byte == separator).map(|at| self.cut(at, 1))
     }
 
-    fn split(self, separator: &'static str) -> impl Iterator<Item = Piece<'t>> {
-        let mut at = self.at;
-        self.text.split(separator).map(move |text| {
-            let piece = Piece { text, at };
-            at += text.len() + separator.len();
-            piece
+    /// What is before a separator, and what is after it.
+    fn cut(self, at: usize, separator_bytes: usize) -> (Piece<'t>, Piece<'t>) {
+        let after = at + separator_bytes;
+        let (before, rest) = (&self.text[..at], &self.text[after..]);
+        (Piece { text: before, at: self.at }, Piece { text: rest, at: self.at + after })
+    }
+
+    fn split(self, separator: u8) -> impl Iterator<Item = Piece<'t>> {
+        let mut rest = Some(self);
+        core::iter::from_fn(move || {
+            let whole = rest?;
+            let (first, others) = whole.split_once(separator).map_or((whole, None), |(a, b)| (a, Some(b)));
+            rest = others;
+            Some(first)
         })
     }
 

@@ -4,9 +4,11 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::RangeInclusive;
 
-use jiff::civil::{Date, DateTime};
+use jiff::civil::DateTime;
 
+use crate::calendar::{Ymd, day_of, ymd};
 use crate::clause::{self, ConstraintError, Kind};
+use crate::label::{Label, split_day};
 
 /// What restricts the seconds that may be chosen, in the job's zone.
 ///
@@ -78,7 +80,45 @@ impl Constraints {
     /// Whether a local time is allowed.
     #[must_use]
     pub fn allow(&self, civil: DateTime) -> bool {
-        self.only.in_each(civil) && !self.avoid.in_any(civil)
+        let part = |value: i8| u32::from(value.unsigned_abs());
+        let second = part(civil.hour()) * 3_600 + part(civil.minute()) * 60 + part(civil.second());
+        self.allow_local(Local { day: day_of(civil.date()), second })
+    }
+
+    /// Whether a local time is allowed that is counted in seconds from 1970-01-01T00:00.
+    pub(crate) fn allow_second(&self, second: i64) -> bool {
+        let (day, second) = split_day(second);
+        self.allow_local(Local { day, second })
+    }
+
+    fn allow_local(&self, local: Local) -> bool {
+        self.only.in_each(local) && !self.avoid.in_any(local)
+    }
+}
+
+/// A local time: a day, counted from 1970-01-01, and a second of it.
+#[derive(Clone, Copy)]
+struct Local {
+    day: i32,
+    second: u32,
+}
+
+impl Local {
+    fn hour(self) -> u32 {
+        self.second / 3_600
+    }
+
+    fn minute_of_day(self) -> u32 {
+        self.second / 60
+    }
+
+    /// Sunday is 0. 1970-01-01 was a Thursday.
+    fn weekday(self) -> u32 {
+        (self.day + 4).rem_euclid(7).unsigned_abs()
+    }
+
+    fn named(self) -> Ymd {
+        ymd(self.day)
     }
 }
 
@@ -108,9 +148,9 @@ pub struct Clauses {
     /// Bit n stands for the month n.
     months: u32,
     /// Minutes of the day.
-    between: Ranges<u16>,
-    /// Calendar days.
-    dates: Ranges<Date>,
+    between: Ranges<u32>,
+    /// Days, counted from 1970-01-01.
+    dates: Ranges<i32>,
 }
 
 impl Clauses {
@@ -128,7 +168,7 @@ impl Clauses {
             match clause {
                 clause::Clause::Between(minutes) => added.between.insert(minutes, |end| end + 1),
                 clause::Clause::Dates(dates) => {
-                    added.dates.insert(dates, |end| end.tomorrow().unwrap_or(Date::MAX));
+                    added.dates.insert(day_of(*dates.start())..=day_of(*dates.end()), |end| end + 1);
                 }
                 clause::Clause::Values(kind, bits) => *added.values_mut(kind) |= bits,
             }
@@ -146,29 +186,30 @@ impl Clauses {
         }
     }
 
-    /// Whether the time is in every set there is.
-    fn in_each(&self, civil: DateTime) -> bool {
-        self.sets(civil).into_iter().all(|(there_is, within)| !there_is || within)
+    /// Whether the time is in every set there is. What it is called is found out only for a set that
+    /// asks, because a decision may have to look at many.
+    fn in_each(&self, local: Local) -> bool {
+        (self.hours == 0 || has(self.hours, local.hour()))
+            && (self.weekdays == 0 || has(self.weekdays, local.weekday()))
+            && (self.days == 0 || has(self.days, local.named().day))
+            && (self.months == 0 || has(self.months, local.named().month))
+            && (self.between.0.is_empty() || self.between.hold(local.minute_of_day()))
+            && (self.dates.0.is_empty() || self.dates.hold(local.day))
     }
 
     /// Whether the time is in any set there is.
-    fn in_any(&self, civil: DateTime) -> bool {
-        self.sets(civil).into_iter().any(|(_, within)| within)
+    fn in_any(&self, local: Local) -> bool {
+        (self.hours != 0 && has(self.hours, local.hour()))
+            || (self.weekdays != 0 && has(self.weekdays, local.weekday()))
+            || (self.days != 0 && has(self.days, local.named().day))
+            || (self.months != 0 && has(self.months, local.named().month))
+            || (!self.between.0.is_empty() && self.between.hold(local.minute_of_day()))
+            || (!self.dates.0.is_empty() && self.dates.hold(local.day))
     }
+}
 
-    /// For each kind of set, whether there is one, and whether the time is in it.
-    fn sets(&self, civil: DateTime) -> [(bool, bool); 6] {
-        let has = |bits: u32, value: i8| (bits != 0, bits >> value & 1 == 1);
-        let minute = u16::from(civil.hour().unsigned_abs()) * 60 + u16::from(civil.minute().unsigned_abs());
-        [
-            has(self.hours, civil.hour()),
-            has(self.weekdays, civil.weekday().to_sunday_zero_offset()),
-            has(self.days, civil.day()),
-            has(self.months, civil.month()),
-            (!self.between.0.is_empty(), self.between.hold(minute)),
-            (!self.dates.0.is_empty(), self.dates.hold(civil.date())),
-        ]
-    }
+fn has(bits: u32, value: u32) -> bool {
+    bits >> value & 1 == 1
 }
 
 impl fmt::Display for Clauses {
@@ -193,9 +234,10 @@ impl fmt::Display for Clauses {
         }
         for dates in &self.dates.0 {
             next(f)?;
-            match (dates.start(), dates.end()) {
-                (start, end) if start == end => write!(f, "date={start}")?,
-                (start, end) => write!(f, "dates={start}..{end}")?,
+            let (start, end) = (Label::date(*dates.start()), Label::date(*dates.end()));
+            match start == end {
+                true => write!(f, "date={start}")?,
+                false => write!(f, "dates={start}..{end}")?,
             }
         }
         Ok(())

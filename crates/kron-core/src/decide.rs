@@ -5,6 +5,7 @@ use core::fmt;
 
 use jiff::Timestamp;
 
+use crate::distribution::Sampler;
 use crate::job::Job;
 use crate::label::Label;
 use crate::period::{PeriodId, floor_second, to_timestamp};
@@ -34,12 +35,18 @@ use crate::seed::{PeriodKey, SeedHash};
 /// ```
 #[must_use]
 pub fn decide(job: &Job, nominal: Timestamp) -> Decision {
-    // The hash takes longest, so it begins first; what does not need it goes on beside it.
     let key = job.period_key(nominal);
-    let hash = job.seed_hash(&key);
-    let (start, end) = job.window().bounds_in_seconds(nominal);
-    let (chosen, attempts) = choose(job, floor_second(nominal), start, end, &hash);
-    Decision { nominal: PeriodId::new(nominal), start, end, chosen, attempts, key, hash }
+    let hash = SeedHash::INITIAL;
+    let mut decision =
+        Decision { nominal: PeriodId::new(nominal), start: 0, end: 0, chosen: None, attempts: 0, key, hash };
+    // The hash is made where it stays: what has just been written in two pieces cannot be read in two
+    // others until it has left the processor's queue.
+    job.seed_hash(&key, &mut decision.hash);
+    match job.window().usual_bounds(nominal) {
+        Some(bounds) => decision.choose(job, bounds, job.usual_sampler()),
+        None => decision.choose_unusually(job, nominal),
+    }
+    decision
 }
 
 /// The text whose hash is the seed of a period: identity, key and salt, with line feeds between.
@@ -51,35 +58,9 @@ pub fn seed_material(job: &Job, nominal: Timestamp) -> String {
 /// The most candidates tried for one period; the public vectors fix the number.
 pub const CANDIDATES_MAX: u32 = 64;
 
-/// The first candidate that the constraints allow, and how many were sampled.
-#[inline]
-fn choose(job: &Job, nominal: i64, start: i64, end: i64, hash: &SeedHash) -> (Option<i64>, u32) {
-    let width = end - start;
-    if width == 0 {
-        // There is nothing to sample.
-        return (Some(start).filter(|second| allowed(job, *second)), 0);
-    }
-    let fresh;
-    let sampler = match job.sampler(nominal - start, width) {
-        Some(sampler) => sampler,
-        None => {
-            fresh = job.distribution().over(job.window(), nominal - start, width);
-            &fresh
-        }
-    };
-    let mut stream = SplitMix64::new(hash.state());
-    for attempt in 1..CANDIDATES_MAX + 1 {
-        let candidate = start + sampler.offset(stream.unit(), width);
-        if !job.is_constrained() || allowed(job, candidate) {
-            return (Some(candidate), attempt);
-        }
-    }
-    (None, CANDIDATES_MAX)
-}
-
 fn allowed(job: &Job, second: i64) -> bool {
-    let at = to_timestamp(second);
-    job.constraints().allow(job.zone().offset_at(at).to_datetime(at))
+    let offset = job.zone().offset_at(to_timestamp(second));
+    job.constraints().allow_second(second + i64::from(offset.seconds()))
 }
 
 /// When a period runs, and how that came about.
@@ -98,6 +79,35 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// Settles on the first candidate in the window that the constraints allow.
+    #[inline(always)]
+    fn choose(&mut self, job: &Job, (start, end): (i64, i64), sampler: &Sampler) {
+        (self.start, self.end) = (start, end);
+        let width = end - start;
+        if width == 0 {
+            // There is nothing to sample.
+            self.chosen = Some(start).filter(|second| allowed(job, *second));
+            return;
+        }
+        let mut stream = SplitMix64::new(self.hash.state());
+        for attempt in 1..CANDIDATES_MAX + 1 {
+            let candidate = start + sampler.offset(stream.unit(), width);
+            if !job.is_constrained() || allowed(job, candidate) {
+                (self.chosen, self.attempts) = (Some(candidate), attempt);
+                return;
+            }
+        }
+        self.attempts = CANDIDATES_MAX;
+    }
+
+    /// The same for a nominal time between two seconds, or close to the end of time.
+    #[inline(never)]
+    fn choose_unusually(&mut self, job: &Job, nominal: Timestamp) {
+        let (start, end) = job.window().bounds_of_any(nominal);
+        let sampler = job.distribution().over(job.window(), floor_second(nominal) - start, end - start);
+        self.choose(job, (start, end), &sampler);
+    }
+
     /// The period's name.
     #[must_use]
     pub fn period_id(&self) -> PeriodId {

@@ -9,6 +9,7 @@ use kron_schedule::suggest::did_you_mean;
 
 use crate::error::{JobError, Parameter, quoted};
 use crate::math::{exp, ln, phi, pow, probit};
+use crate::prng::Unit;
 use crate::window::{Window, WindowMode};
 
 /// How chosen times are spread over a window.
@@ -415,27 +416,42 @@ impl Sampler {
     }
 
     /// The second of a window that a number maps to, from 0 to `width`.
-    pub(crate) fn offset(&self, u: f64, width: i64) -> i64 {
-        /// The largest number below 1.
-        const ONE_BELOW: f64 = 1.0 - f64::EPSILON / 2.0;
-        let place = self.place(u);
-        let place = if place < 0.0 {
-            0.0
-        } else if place >= 1.0 {
-            ONE_BELOW
-        } else {
-            place
-        };
-        #[expect(clippy::cast_possible_truncation, reason = "rounding down is meant")]
-        let second = (place * (width + 1) as f64) as i64;
-        second.min(width)
+    #[inline]
+    pub(crate) fn offset(&self, unit: Unit, width: i64) -> i64 {
+        if let Sampler::Uniform = self
+            && let Some(second) = uniform_offset(unit, width)
+        {
+            return second;
+        }
+        self.offset_by_floats(unit.to_f64(), width)
     }
+
+    fn offset_by_floats(&self, u: f64, width: i64) -> i64 {
+        // A place outside the window becomes its nearer end: what is negative becomes 0. No window has more
+        // seconds than this type holds, and it is the quickest one to round down to.
+        #[expect(clippy::cast_possible_truncation, reason = "rounding down is meant")]
+        #[expect(clippy::cast_sign_loss, reason = "becoming 0 is meant")]
+        let second = (self.place(u) * (width + 1) as f64) as u32;
+        i64::from(second).min(width)
+    }
+}
+
+/// What floats give for a uniform distribution, found without them, which a decision would have to wait
+/// for. `None` for the few numbers so close below a whole second that a float may round them up to it.
+#[inline]
+fn uniform_offset(unit: Unit, width: i64) -> Option<i64> {
+    // The longest window has fewer than 2^25 seconds. So of the 53 bits of a float at least 28 are left for
+    // the fraction, and rounding to the nearest moves it by at most half of the last one.
+    const NEARLY_ONE: u64 = (1 << Unit::BITS) - (1 << (Unit::BITS - 28));
+    let (second, fraction) = unit.times(width.unsigned_abs() + 1);
+    (fraction < NEARLY_ONE).then_some(second.cast_signed())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::prng::SplitMix64;
+    use crate::window::WINDOW_MAX;
     use std::string::ToString;
     use std::{vec, vec::Vec};
 
@@ -588,7 +604,7 @@ mod tests {
                 let mirrored =
                     matches!(distribution, Distribution::Exponential { direction: Direction::Late, .. });
                 for u in steps() {
-                    let offset = sampler.offset(u, width);
+                    let offset = sampler.offset_by_floats(u, width);
                     assert!((0..=width).contains(&offset), "{distribution} {text} {u}");
                     let ordered = if mirrored { width - offset } else { offset };
                     assert!(ordered >= last, "{distribution} {text} {u}");
@@ -633,9 +649,28 @@ mod tests {
         ] {
             let sampler = distribution.over(&window, nominal, width);
             assert_eq!(sampler.place(u).to_bits(), x.to_bits(), "{distribution:?}");
-            assert_eq!(sampler.offset(u, width), second, "{distribution:?}");
+            assert_eq!(sampler.offset_by_floats(u, width), second, "{distribution:?}");
         }
         // The first numbers of E1 and E4.
-        assert_eq!(SplitMix64::new(0x247e_cbef_7951_e20e).unit(), 0.473_243_660_931_657_8);
+        assert_eq!(SplitMix64::new(0x247e_cbef_7951_e20e).unit().to_f64(), 0.473_243_660_931_657_8);
+    }
+
+    #[test]
+    fn a_uniform_second_is_the_one_that_floats_give() {
+        let mut stream = SplitMix64::new(3);
+        let mut left_to_floats = 0;
+        for _ in 0..300_000 {
+            let width = 1 + stream.unit().times(WINDOW_MAX.as_seconds().unsigned_abs()).0.cast_signed();
+            let cells = u128::from(width.unsigned_abs() + 1);
+            // Any number, and those on both sides of a whole second.
+            let (any, second) = (stream.unit(), u128::from(stream.unit().times(width.unsigned_abs()).0) + 1);
+            let border = u64::try_from((second << Unit::BITS).div_ceil(cells)).unwrap();
+            for unit in [any, Unit::new(border), Unit::new(border - 1), Unit::new(border - 2)] {
+                let by_floats = Sampler::Uniform.offset_by_floats(unit.to_f64(), width);
+                assert_eq!(Sampler::Uniform.offset(unit, width), by_floats, "{unit:?} {width}");
+                left_to_floats += u32::from(uniform_offset(unit, width).is_none());
+            }
+        }
+        assert!(left_to_floats > 0);
     }
 }

@@ -64,15 +64,25 @@ pub fn evaluate(
         return (Vec::new(), None);
     }
     let view = View::new(job, ledger, active, watch);
+    // There may be thousands of open periods, and each look at one decides it anew. So one look is enough for
+    // a job that is idle, and nothing is kept of it.
+    let (mut is_due, mut waiting) = (false, None);
+    for open in view.open() {
+        if view.is_due(&open) {
+            is_due = true;
+        } else {
+            waiting = Some(waiting.map_or(open.key, |first: i64| first.min(open.key)));
+        }
+    }
     let mut steps = Vec::new();
-    if view.open().any(|open| view.is_due(&open)) {
+    if is_due {
         let mut scribe =
             Scribe { view: &view, open: view.open().collect(), watermark: ledger.watermark(), steps };
         scribe.pass_over();
         scribe.judge();
         steps = scribe.steps;
     }
-    (steps, view.wake_at())
+    (steps, view.wake_at(waiting))
 }
 
 /// One job at one moment. Times are whole seconds.
@@ -172,14 +182,9 @@ impl<'a> View<'a> {
         self.job.policy().deadline.is_some_and(|deadline| self.now - due > deadline.as_seconds())
     }
 
-    /// When to look again, once everything that is due has its outcome.
-    fn wake_at(&self) -> Option<Timestamp> {
-        let waiting = self
-            .open()
-            .filter(|open| open.exists && !self.is_active(open))
-            .map(|open| open.key)
-            .filter(|key| *key > self.now)
-            .min();
+    /// When to look again, once everything that is due has its outcome. `waiting` is the first second at
+    /// which an open period comes due.
+    fn wake_at(&self, waiting: Option<i64>) -> Option<Timestamp> {
         // Of the windows that have not opened, the first may bring a run at its chosen time; a later
         // one may too, but not before it opens.
         let opened = self.ledger.watermark().map_or(self.horizon, |mark| second(mark).max(self.horizon));

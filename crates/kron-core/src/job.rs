@@ -52,6 +52,7 @@ impl Job {
     ///
     /// The zone is the one the schedule was compiled in. Keys of days and weeks, and constraints,
     /// are read in it.
+    #[inline]
     pub fn builder(identity: impl Into<String>, schedule: Schedule, zone: Zone) -> JobBuilder {
         JobBuilder {
             identity: identity.into(),
@@ -134,9 +135,9 @@ impl Job {
         self.constrained
     }
 
-    /// The distribution over a window, if it is the usual one.
-    pub(crate) fn sampler(&self, nominal: i64, width: i64) -> Option<&Sampler> {
-        (self.window.usual() == (nominal, width)).then_some(&self.sampler)
+    /// The distribution over a window of the usual bounds.
+    pub(crate) fn usual_sampler(&self) -> &Sampler {
+        &self.sampler
     }
 
     #[inline]
@@ -145,8 +146,8 @@ impl Job {
     }
 
     #[inline]
-    pub(crate) fn seed_hash(&self, key: &PeriodKey) -> SeedHash {
-        self.material.hash(key)
+    pub(crate) fn seed_hash(&self, key: &PeriodKey, hash: &mut SeedHash) {
+        self.material.hash(key, hash);
     }
 
     pub(crate) fn seed_material(&self, key: &PeriodKey) -> String {
@@ -171,18 +172,21 @@ pub struct JobBuilder {
 
 impl JobBuilder {
     /// Where around their nominal times its periods may run.
+    #[inline]
     pub fn window(mut self, mode: WindowMode, duration: Duration) -> JobBuilder {
         self.window = (mode, duration);
         self
     }
 
     /// How chosen times are spread over the window.
+    #[inline]
     pub fn distribution(mut self, distribution: Distribution) -> JobBuilder {
         self.distribution = distribution;
         self
     }
 
     /// Which periods share their random numbers, and a text to tell this job's from another's.
+    #[inline]
     pub fn seed(mut self, strategy: SeedStrategy, salt: impl Into<String>) -> JobBuilder {
         self.strategy = strategy;
         self.salt = salt.into();
@@ -190,12 +194,14 @@ impl JobBuilder {
     }
 
     /// What restricts the seconds that may be chosen.
+    #[inline]
     pub fn constraints(mut self, constraints: Constraints) -> JobBuilder {
         self.constraints = constraints;
         self
     }
 
     /// What to do about lateness, overlap and suspension.
+    #[inline]
     pub fn policy(mut self, policy: Policy) -> JobBuilder {
         self.policy = policy;
         self

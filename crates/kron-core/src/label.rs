@@ -85,7 +85,7 @@ pub(crate) fn day_number(second: i64) -> i32 {
 
 /// The day that a second lies in, and the second of that day.
 #[expect(clippy::cast_possible_truncation, reason = "jiff's calendar has 7 million days")]
-fn split_day(second: i64) -> (i32, u32) {
+pub(crate) fn split_day(second: i64) -> (i32, u32) {
     // Division is simplest of numbers that are not negative, so count from before jiff's calendar.
     const SHIFT_DAYS: i32 = 5_000_000;
     let shifted = (second + i64::from(SHIFT_DAYS) * DAY).cast_unsigned();

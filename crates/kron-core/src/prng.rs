@@ -17,9 +17,34 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 up to, but not including, 1: the upper 53 bits, which a float holds exactly.
-    pub(crate) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
+    /// A number from 0 up to, but not including, 1.
+    pub(crate) fn unit(&mut self) -> Unit {
+        Unit(self.next() >> 11)
+    }
+}
+
+/// A number from 0 up to, but not including, 1, in 53 bits, which a float holds exactly.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unit(u64);
+
+impl Unit {
+    pub(crate) const BITS: u32 = 53;
+
+    #[cfg(test)]
+    pub(crate) fn new(bits: u64) -> Unit {
+        assert_eq!(bits >> Unit::BITS, 0);
+        Unit(bits)
+    }
+
+    pub(crate) fn to_f64(self) -> f64 {
+        self.0.cast_signed() as f64 * (1.0 / (1_u64 << Unit::BITS) as f64)
+    }
+
+    /// The whole part of the number times so many, and the fraction in units of 2<sup>-53</sup>.
+    #[expect(clippy::cast_possible_truncation, reason = "the whole part is less than `many`")]
+    pub(crate) fn times(self, many: u64) -> (u64, u64) {
+        let product = u128::from(self.0) * u128::from(many);
+        ((product >> Unit::BITS) as u64, product as u64 & ((1 << Unit::BITS) - 1))
     }
 }
 
@@ -36,7 +61,8 @@ mod tests {
 
     #[test]
     fn a_unit_is_never_one() {
-        // The state just before the one whose output is all ones does not matter; the largest unit is.
-        assert_eq!((u64::MAX >> 11) as f64 / (1_u64 << 53) as f64, 1.0 - f64::EPSILON / 2.0);
+        let largest = Unit::new(u64::MAX >> 11);
+        assert_eq!(largest.to_f64(), 1.0 - f64::EPSILON / 2.0);
+        assert_eq!(largest.times(7), (6, (1 << 53) - 7));
     }
 }

@@ -99,6 +99,18 @@ impl fmt::Debug for PeriodKey {
 pub struct SeedHash([u32; 8]);
 
 impl SeedHash {
+    /// What SHA-256 starts from: the first 32 bits of the fractions of the roots of the first 8 primes.
+    pub(crate) const INITIAL: SeedHash = SeedHash([
+        0x6A09_E667,
+        0xBB67_AE85,
+        0x3C6E_F372,
+        0xA54F_F53A,
+        0x510E_527F,
+        0x9B05_688C,
+        0x1F83_D9AB,
+        0x5BE0_CD19,
+    ]);
+
     /// The hash itself.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 32] {
@@ -191,15 +203,14 @@ impl Material {
     }
 
     #[inline]
-    pub(crate) fn hash(&self, PeriodKey(key): &PeriodKey) -> SeedHash {
-        let mut hash = SeedHash(INITIAL);
+    pub(crate) fn hash(&self, PeriodKey(key): &PeriodKey, hash: &mut SeedHash) {
         match &*self.blocks {
             [block] if key.length() == self.key_bytes => {
+                *hash = SeedHash::INITIAL;
                 compress256(&mut hash.0, &[fill(block, key.words(), self.key.start)]);
             }
-            _ => hash = self.hash_in_pieces(*key),
+            _ => *hash = self.hash_in_pieces(*key),
         }
-        hash
     }
 
     /// The hash of a text of any length.
@@ -251,14 +262,10 @@ fn fill(block: &Block, key: &[u64; 3], at: usize) -> Block {
 
 /// Eight words of which one is all ones; none, if the position is 8.
 fn one_of_eight(position: usize) -> &'static [u64; 8] {
-    static MASKS: [u64; 16] = [0, 0, 0, 0, 0, 0, 0, 0, u64::MAX, 0, 0, 0, 0, 0, 0, 0];
-    // The key begins in one of the first six words, or a block would not hold it.
-    MASKS[8 - position..].first_chunk().expect("there are eight words from any position on")
+    static MASKS: [u64; 24] = [0, 0, 0, 0, 0, 0, 0, 0, u64::MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    // Positions are at most 8 anyway; a mask that no position can lead out of needs no check.
+    MASKS[8_usize.wrapping_sub(position) % 16..].first_chunk().expect("sixteen and eight are all there are")
 }
-
-/// What SHA-256 starts from: the first 32 bits of the fractions of the roots of the first 8 primes.
-const INITIAL: [u32; 8] =
-    [0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19];
 
 #[cfg(test)]
 mod tests {
@@ -275,7 +282,9 @@ mod tests {
                     let key = strategy.period_key(nominal.parse().unwrap(), &zone);
                     let text = material.with_key(&key);
                     assert_eq!(text.len(), 2 * identity + 2 + key.to_string().len() + salt);
-                    assert_eq!(material.hash(&key).to_bytes()[..], Sha256::digest(&text)[..]);
+                    let mut hash = SeedHash::INITIAL;
+                    material.hash(&key, &mut hash);
+                    assert_eq!(hash.to_bytes()[..], Sha256::digest(&text)[..]);
                 }
                 assert_eq!(material.identity(), "é".repeat(identity));
                 assert_eq!(material.salt(), "s".repeat(salt));

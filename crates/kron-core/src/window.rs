@@ -129,18 +129,22 @@ impl Window {
 
     #[inline]
     pub(crate) fn bounds_in_seconds(&self, nominal: Timestamp) -> (i64, i64) {
+        self.usual_bounds(nominal).unwrap_or_else(|| self.bounds_of_any(nominal))
+    }
+
+    /// The bounds, if they lie around the nominal time as they do around nearly all.
+    #[inline]
+    pub(crate) fn usual_bounds(&self, nominal: Timestamp) -> Option<(i64, i64)> {
         let second = floor_second(nominal);
         let inside = SECOND_MIN + WINDOW_MAX.as_seconds()..SECOND_MAX - WINDOW_MAX.as_seconds();
-        if nominal.subsec_nanosecond() == 0 && inside.contains(&second) {
-            let start = second - self.usual_lead;
-            return (start, start + self.usual_width);
-        }
-        self.bounds_of_any(nominal)
+        let start = second - self.usual_lead;
+        (nominal.subsec_nanosecond() == 0 && inside.contains(&second))
+            .then_some((start, start + self.usual_width))
     }
 
     /// The bounds of a nominal time that may lie between two seconds, or close to the end of time.
     #[inline(never)]
-    fn bounds_of_any(&self, nominal: Timestamp) -> (i64, i64) {
+    pub(crate) fn bounds_of_any(&self, nominal: Timestamp) -> (i64, i64) {
         let nanos = i64::from(nominal.subsec_nanosecond()).rem_euclid(SECOND_NANOS);
         let (start, end) = self.bounds_from(floor_second(nominal), nanos);
         (start.max(SECOND_MIN), end.min(SECOND_MAX))

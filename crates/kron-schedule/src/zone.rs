@@ -160,9 +160,8 @@ impl Zone {
     /// The offset from UTC at that instant. Before 1970 the offset of 1970 is used.
     #[must_use]
     pub fn offset_at(&self, instant: Timestamp) -> Offset {
-        let offset = self.segment_at(floor_second(instant)).offset;
-        let offset = i32::try_from(offset).expect("offsets come from jiff");
-        Offset::from_seconds(offset).expect("offsets come from jiff")
+        let (i, _) = self.position(floor_second(instant));
+        Offset::from_seconds(self.0.offsets[i]).expect("offsets come from jiff")
     }
 
     /// Whether its clocks have changed since 1970, or will.
@@ -181,15 +180,21 @@ impl Zone {
     /// The stretch of one offset that the instant lies in.
     pub(crate) fn segment_at(&self, instant: i64) -> Segment {
         let table = &*self.0;
-        let cycles = if table.recurs && instant >= CYCLE_BEGIN { (instant - CYCLE_BEGIN) / CYCLE } else { 0 };
-        let shift = cycles * CYCLE;
-        let i = table.position(instant - shift);
+        let (i, shift) = self.position(instant);
         Segment {
             begin: table.begins[i] + shift,
             end: table.begins.get(i + 1).map_or(FOREVER, |&next| next + shift),
             offset: table.offsets[i].into(),
             before: table.offsets[i.saturating_sub(1)].into(),
         }
+    }
+
+    /// The number of the stretch, and how much later than in the table it is.
+    fn position(&self, instant: i64) -> (usize, i64) {
+        let table = &*self.0;
+        let cycles = if table.recurs && instant >= CYCLE_BEGIN { (instant - CYCLE_BEGIN) / CYCLE } else { 0 };
+        let shift = cycles * CYCLE;
+        (table.position(instant - shift), shift)
     }
 
     /// The first stretch to begin after the instant, if clocks ever change again.

@@ -1,6 +1,6 @@
 //! One JSON request per line in, one JSON answer per line out: Kron for other languages, and in bulk.
 //!
-//! [`run`] is the loop. `lines` cuts the input, `request` and `member` read a line, `ops` answers it with
+//! [`run`] is the loop. `lines` cuts the input, `request`, `plain` and `member` read a line, `ops` answers it with
 //! the engine (`job` for what a decision needs), and `answer`, `decision` and `mistake` are what is
 //! written. Nearly every word that peers send or receive is in `wire`; the names of members stand where
 //! they are read and written. The reference is `docs/reference/batch.md`.
@@ -12,6 +12,7 @@ mod lines;
 mod member;
 mod mistake;
 mod ops;
+mod plain;
 mod request;
 mod time;
 mod wire;
@@ -30,7 +31,7 @@ use request::Request;
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// The most occurrences in one answer. Whoever wants more asks again from the last one.
-pub const COUNT_MAX: u64 = 10_000;
+pub const COUNT_MAX: u32 = 10_000;
 
 /// Answers are written out when they fill this much, or when the input pauses.
 const OUTPUT_BYTES: usize = 64 << 10;

@@ -73,7 +73,8 @@ pub(super) const MONTH_DAYS_MAX: u16 = 31;
 pub(super) const EXACT_DAYS_MAX: u16 = 366;
 
 impl Placeholder {
-    /// Whether the identifier of a job decides when it occurs. If not, it is a fixed interval.
+    /// Whether the identifier of a job decides when it occurs. If not, it is a fixed interval, and
+    /// [`fixed`](Placeholder::fixed) has its schedule.
     #[must_use]
     pub fn is_scattered(&self) -> bool {
         !matches!(self.0, Kind::FixedMinutes(_) | Kind::FixedDays(_) | Kind::FixedWeek)

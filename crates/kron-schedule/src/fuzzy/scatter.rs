@@ -27,6 +27,10 @@ use crate::zone::Zone;
 /// another time.
 pub const ALGORITHM: &str = "fuzzy-1.1/fnv1a32";
 
+/// The specification's steps through the days of the month.
+const BI_WEEKLY_DAYS: u16 = 14;
+const TRI_WEEKLY_DAYS: u16 = 21;
+
 /// A job's own schedule.
 ///
 /// Printed, a cron expression is its five fields, and every so many days a sentence.
@@ -73,12 +77,48 @@ impl Placeholder {
             Kind::Hourly { step: Some(step), days } => {
                 cron(format!("{} */{step} * * {}", hash % 60, Field(days)))
             }
-            Kind::BiWeekly => cron(format!("{minute} {hour} */14 * *")),
-            Kind::TriWeekly => cron(format!("{minute} {hour} */21 * *")),
+            Kind::BiWeekly => cron(format!("{minute} {hour} */{BI_WEEKLY_DAYS} * *")),
+            Kind::TriWeekly => cron(format!("{minute} {hour} */{TRI_WEEKLY_DAYS} * *")),
             Kind::EveryDays(days) => every_days(hash, days, time),
             Kind::EveryMinutes(step) => cron(format!("{}-59/{step} * * * *", hash % u32::from(step))),
-            Kind::FixedMinutes(_) | Kind::FixedDays(_) | Kind::FixedWeek => cron(format!("{self}")),
+            Kind::FixedMinutes(_) | Kind::FixedDays(_) | Kind::FixedWeek => fixed(self),
         })
+    }
+
+    /// The schedule of a fixed interval, which is the same for every job; `None` if the identifier
+    /// decides.
+    ///
+    /// ```
+    /// use kron_schedule::fuzzy::Placeholder;
+    ///
+    /// let fixed = |text: &str| text.parse::<Placeholder>().unwrap().fixed();
+    /// assert_eq!(fixed("*/5 * * * *").unwrap().to_string(), "*/5 * * * *");
+    /// assert_eq!(fixed("FUZZY:DAILY * * *"), None);
+    /// ```
+    #[must_use]
+    pub fn fixed(&self) -> Option<Scattered> {
+        (!self.is_scattered()).then(|| fixed(self))
+    }
+
+    /// The midnights of the days it occurs on, if it steps through the days of the month: these are the
+    /// same for every job, even if the time of day is not. `None` for all others.
+    ///
+    /// ```
+    /// use kron_schedule::fuzzy::Placeholder;
+    ///
+    /// let bi_weekly: Placeholder = "FUZZY:BI-WEEKLY * * *".parse()?;
+    /// assert_eq!(bi_weekly.month_days().unwrap().to_string(), "0 0 */14 * *");
+    /// # Ok::<(), kron_schedule::fuzzy::FuzzyError>(())
+    /// ```
+    #[must_use]
+    pub fn month_days(&self) -> Option<Expr> {
+        let step = match self.0 {
+            Kind::BiWeekly => BI_WEEKLY_DAYS,
+            Kind::TriWeekly => TRI_WEEKLY_DAYS,
+            Kind::FixedDays(step) => step,
+            _ => return None,
+        };
+        Some(expr(&format!("0 0 */{step} * *")))
     }
 
     /// The minute that an identifier has among all it could have had. Nothing if there is no choice.
@@ -178,13 +218,22 @@ fn every_days(hash: u32, days: u16, time: TimeOfDay) -> Scattered {
     Scattered::EveryDays(every().expect("a placeholder has 1 to 366 days, and the phase is below"))
 }
 
+/// A fixed interval is printed as the cron fields it is.
+fn fixed(placeholder: &Placeholder) -> Scattered {
+    cron(format!("{placeholder}"))
+}
+
 fn cron(text: String) -> Scattered {
     cron_with(text, None)
 }
 
 fn cron_with(text: String, moved: Option<FuzzyWarning>) -> Scattered {
-    let expr = Expr::parse(&text, Dialect::Kron).expect("a placeholder holds only what its fields can have");
-    Scattered::Cron(ScatteredCron { text, expr: Box::new(expr), moved })
+    let expr = Box::new(expr(&text));
+    Scattered::Cron(ScatteredCron { text, expr, moved })
+}
+
+fn expr(text: &str) -> Expr {
+    Expr::parse(text, Dialect::Kron).expect("a placeholder holds only what its fields can have")
 }
 
 fn moved_note(carry: i32, asked: &str, moved: &str) -> Option<FuzzyWarning> {

@@ -6,7 +6,6 @@ use kron_core::{PeriodId, Reason, Tally};
 use kron_schedule::fuzzy::FuzzyWarning;
 use kron_schedule::{Count, Warning};
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use super::mistake::Mistake;
 use super::time::Time;
@@ -17,14 +16,14 @@ use crate::problem::Problem;
 /// Appends one answer, a line; `append` writes the result.
 pub(super) fn write<R>(
     out: &mut Vec<u8>,
-    id: Option<&RawValue>,
+    id: Option<&str>,
     result: Result<R, Mistake>,
     append: impl Fn(&mut Vec<u8>, &R),
 ) {
     out.extend_from_slice(b"{\"id\":");
     match id {
         // Between tokens JSON allows a carriage return, and many readers of lines take it for an end.
-        Some(id) => out.extend(id.get().bytes().map(|byte| if byte == b'\r' { b' ' } else { byte })),
+        Some(id) => out.extend(id.bytes().map(|byte| if byte == b'\r' { b' ' } else { byte })),
         None => out.extend_from_slice(b"null"),
     }
     match result {
@@ -41,7 +40,7 @@ pub(super) fn write<R>(
 }
 
 /// An answer without a result.
-pub(super) fn refuse(out: &mut Vec<u8>, id: Option<&RawValue>, mistake: Mistake) {
+pub(super) fn refuse(out: &mut Vec<u8>, id: Option<&str>, mistake: Mistake) {
     write(out, id, Err::<(), _>(mistake), |_, ()| {});
 }
 

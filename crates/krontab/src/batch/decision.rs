@@ -3,7 +3,6 @@
 use std::fmt::{self, Display, Write};
 
 use kron_core::{CANDIDATES_MAX, Decision, Distribution, Job};
-use serde::Serialize;
 
 use super::answer;
 use super::time::Time;
@@ -68,8 +67,7 @@ impl Object<'_> {
         self.out.push(b'}');
     }
 
-    /// Inlined, so that the length of every name is known where it is copied.
-    #[inline(always)]
+    #[inline(always)] // so that the length of every name is known where it is copied
     fn name(&mut self, name: &str) {
         if self.out.last() != Some(&b'{') {
             self.out.push(b',');
@@ -80,31 +78,49 @@ impl Object<'_> {
     }
 
     /// A number or a boolean.
-    fn bare(&mut self, name: &str, value: impl Serialize) {
+    #[inline(always)]
+    fn bare(&mut self, name: &str, value: impl Display) {
         self.name(name);
-        answer::shape(self.out, &value);
+        self.print(value);
     }
 
     /// A text that has nothing to escape: one of Kron's words, a number, a time.
+    #[inline(always)]
     fn word(&mut self, name: &str, value: &str) {
         self.name(name);
-        self.out.push(b'"');
-        self.out.extend_from_slice(value.as_bytes());
-        self.out.push(b'"');
+        self.quoted(value.as_bytes());
     }
 
     /// The same, for what is yet to be printed.
+    #[inline(always)]
     fn plain(&mut self, name: &str, value: impl Display) {
         self.name(name);
         self.out.push(b'"');
-        write!(Bytes(self.out), "{value}").expect("memory takes every byte");
+        self.print(value);
         self.out.push(b'"');
     }
 
     /// A text that may hold anything.
+    #[inline(always)]
     fn text(&mut self, name: &str, value: &str) {
         self.name(name);
-        answer::shape(self.out, value);
+        self.escaped(value);
+    }
+
+    fn escaped(&mut self, value: &str) {
+        // Looking at every byte, without an end in between, is what processors do many at a time.
+        let escapes = value.bytes().fold(false, |found, byte| found | matches!(byte, b'"' | b'\\' | ..b' '));
+        if escapes { answer::shape(self.out, value) } else { self.quoted(value.as_bytes()) }
+    }
+
+    fn quoted(&mut self, value: &[u8]) {
+        self.out.push(b'"');
+        self.out.extend_from_slice(value);
+        self.out.push(b'"');
+    }
+
+    fn print(&mut self, value: impl Display) {
+        write!(Bytes(self.out), "{value}").expect("memory takes every byte");
     }
 
     /// The parameters in force, as the texts that a request would give.

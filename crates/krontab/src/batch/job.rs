@@ -16,7 +16,7 @@ pub(super) struct Definitions {
     window: Last<(WindowMode, Duration)>,
     distribution: Last<Distribution>,
     seed: Last<(SeedStrategy, String)>,
-    constraints: Last<Constraints>,
+    constraints: Last<Constraints, 2>,
 }
 
 impl Definitions {
@@ -49,33 +49,30 @@ impl Definitions {
 }
 
 /// What some JSON has last been read as.
-struct Last<T> {
-    json: String,
+pub(super) struct Last<T, const N: usize = 1> {
+    json: [String; N],
     value: Option<T>,
 }
 
-impl<T> Default for Last<T> {
-    fn default() -> Last<T> {
-        Last { json: String::new(), value: None }
+impl<T, const N: usize> Default for Last<T, N> {
+    fn default() -> Last<T, N> {
+        Last { json: std::array::from_fn(|_| String::new()), value: None }
     }
 }
 
-impl<T: Clone> Last<T> {
-    fn read<const N: usize>(
+impl<T: Clone, const N: usize> Last<T, N> {
+    pub(super) fn read(
         &mut self,
         json: [&str; N],
         read: impl FnOnce() -> Result<T, Mistake>,
     ) -> Result<T, Mistake> {
-        // A line feed cannot be within a line, so other parts never make the same whole.
-        let same = self.json.split('\n').eq(json);
-        if let Some(value) = self.value.as_ref().filter(|_| same) {
+        if let Some(value) = self.value.as_ref().filter(|_| self.json == json) {
             return Ok(value.clone());
         }
         let value = read()?;
-        self.json.clear();
-        for (at, part) in json.into_iter().enumerate() {
-            self.json.push_str(if at == 0 { "" } else { "\n" });
-            self.json.push_str(part);
+        for (kept, part) in self.json.iter_mut().zip(json) {
+            kept.clear();
+            kept.push_str(part);
         }
         Ok(self.value.insert(value).clone())
     }

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use kron_schedule::Duration;
-use serde_json::value::RawValue;
 
 use super::mistake::Mistake;
 use super::request::Object;
@@ -16,11 +15,11 @@ use kron_schedule::suggest::did_you_mean;
 pub(super) struct Members<'l> {
     /// The member that the object is; empty for the request itself.
     within: &'static str,
-    list: Vec<(Cow<'l, str>, &'l RawValue)>,
+    list: Vec<(Cow<'l, str>, &'l str)>,
 }
 
 impl<'l> Members<'l> {
-    pub(super) fn new(within: &'static str, list: Vec<(Cow<'l, str>, &'l RawValue)>) -> Members<'l> {
+    pub(super) fn new(within: &'static str, list: Vec<(Cow<'l, str>, &'l str)>) -> Members<'l> {
         Members { within, list }
     }
 
@@ -39,7 +38,7 @@ impl<'l> Members<'l> {
     pub(super) fn optional(&self, name: &'static str) -> Option<Member<'l>> {
         let (_, value) = self.list.iter().find(|(other, _)| other == name)?;
         let within = self.within;
-        Some(Member { within, name: name.into(), value }).filter(|_| value.get() != "null")
+        Some(Member { within, name: name.into(), value }).filter(|_| *value != "null")
     }
 
     pub(super) fn required(&self, name: &'static str) -> Result<Member<'l>, Mistake> {
@@ -64,7 +63,7 @@ impl<'l> Members<'l> {
 pub(super) struct Member<'l> {
     within: &'static str,
     name: Cow<'l, str>,
-    value: &'l RawValue,
+    value: &'l str,
 }
 
 impl<'l> Member<'l> {
@@ -74,7 +73,7 @@ impl<'l> Member<'l> {
 
     /// What was sent.
     pub(super) fn json(&self) -> &'l str {
-        self.value.get()
+        self.value
     }
 
     /// Its path: `window.mode`.
@@ -115,16 +114,20 @@ impl<'l> Member<'l> {
         }
     }
 
-    /// A whole number from 1 to `max`.
-    pub(super) fn count(&self, max: u64) -> Result<usize, Mistake> {
+    /// A whole number from 1 to `max`. JSON has one kind of number, so `2.0` is as whole as `2`.
+    #[expect(clippy::cast_possible_truncation, reason = "it is whole, and at most `max`")]
+    #[expect(clippy::cast_sign_loss, reason = "it is at least 1")]
+    pub(super) fn count(&self, max: u32) -> Result<usize, Mistake> {
         let json = self.json();
         let expected = format!("a whole number from 1 to {max}");
         if kind_of(json) != NUMBER {
             return Err(self.wrong_type(&expected));
         }
-        let number = json.parse().ok().filter(|number| (1..=max).contains(number));
-        let number = number.and_then(|number| usize::try_from(number).ok());
-        number.ok_or_else(|| self.blame(Mistake::expected(wire::BAD_VALUE, expected, quoted(json))))
+        let number = json.parse().ok().filter(|number: &f64| number.fract() == 0.0);
+        let number = number.filter(|number| (1.0..=f64::from(max)).contains(number));
+        number
+            .map(|number| number as usize)
+            .ok_or_else(|| self.blame(Mistake::expected(wire::BAD_VALUE, expected, quoted(json))))
     }
 
     /// One of a few words.
@@ -143,10 +146,8 @@ impl<'l> Member<'l> {
 
     pub(super) fn time(&self) -> Result<Timestamp, Mistake> {
         let text = self.text()?;
-        time::parse(&text).ok_or_else(|| {
-            let expected = "a time such as `2026-03-01T00:00:00Z`";
-            self.blame(Mistake::expected(wire::BAD_TIME, expected, quoted(&text)))
-        })
+        time::parse(&text)
+            .map_err(|fault| self.blame(Mistake::expected(wire::BAD_TIME, fault.expected(), quoted(&text))))
     }
 
     pub(super) fn duration(&self) -> Result<Duration, Mistake> {

@@ -8,7 +8,7 @@ use super::COUNT_MAX;
 use super::answer::{self, Evaluated, Linted, Occurrences, Parsed, Phrased, ProblemShape};
 use super::answer::{Remark, StepShape};
 use super::decision::{self, Decided};
-use super::job::{self, Definitions};
+use super::job::{self, Definitions, Last};
 use super::member::Members;
 use super::mistake::Mistake;
 use super::request::{Question, Request};
@@ -20,6 +20,7 @@ use crate::{Krontab, Source, Zones};
 pub(super) struct Desk<'z> {
     zones: &'z Zones,
     utc: Zone,
+    zone: Last<Zone>,
     /// A decision is asked for by its nominal time, and its job needs some schedule.
     any_schedule: Schedule,
     definitions: Definitions,
@@ -35,6 +36,7 @@ impl<'z> Desk<'z> {
         Desk {
             zones,
             utc,
+            zone: Last::default(),
             any_schedule: any_schedule.expect("whole hours are an interval"),
             definitions: Definitions::default(),
             source: Source::new("/text").expect("it is absolute"),
@@ -73,13 +75,13 @@ impl<'z> Desk<'z> {
         })
     }
 
-    fn next(&self, members: &Members<'_>) -> Result<Occurrences, Mistake> {
+    fn next(&mut self, members: &Members<'_>) -> Result<Occurrences, Mistake> {
         let (at, count) = (members.required("at")?.time()?, members.required("count")?.count(COUNT_MAX)?);
         let schedule = job::schedule(members, &self.zone(members)?)?;
         Ok(Occurrences { occurrences: schedule.occurrences_after(at).take(count).map(Time).collect() })
     }
 
-    fn prev(&self, members: &Members<'_>) -> Result<Occurrences, Mistake> {
+    fn prev(&mut self, members: &Members<'_>) -> Result<Occurrences, Mistake> {
         let (at, count) = (members.required("at")?.time()?, members.required("count")?.count(COUNT_MAX)?);
         let schedule = job::schedule(members, &self.zone(members)?)?;
         Ok(Occurrences { occurrences: schedule.occurrences_before(at).take(count).map(Time).collect() })
@@ -102,6 +104,8 @@ impl<'z> Desk<'z> {
         let job = self.definitions.job(members, schedule, zone)?.policy(policy).build()?;
         let ledger = match members.optional("lastHandled") {
             Some(period) => {
+                // A time that is none is refused in the same words as any other.
+                period.time()?;
                 Ledger::fenced(period.text()?.parse::<PeriodId>().map_err(|error| period.blame(error))?)
             }
             None => Ledger::new(),
@@ -125,11 +129,12 @@ impl<'z> Desk<'z> {
         })
     }
 
-    fn zone(&self, members: &Members<'_>) -> Result<Zone, Mistake> {
+    fn zone(&mut self, members: &Members<'_>) -> Result<Zone, Mistake> {
         let Some(member) = members.optional("timezone") else {
             return Ok(self.utc.clone());
         };
-        self.zones.find(&member.text()?).map_err(|error| member.blame(error))
+        let find = || self.zones.find(&member.text()?).map_err(|error| member.blame(error));
+        self.zone.read([member.json()], find)
     }
 }
 

@@ -10,12 +10,13 @@ use serde_json::value::RawValue;
 
 use super::member::{Members, kind_of};
 use super::mistake::Mistake;
+use super::plain;
 use super::wire::{self, Op};
 
 /// One line that asks something.
 pub(super) struct Request<'l> {
     /// Echoed as it was sent, whatever it is; nothing if it could not be read.
-    pub(super) id: Option<&'l RawValue>,
+    pub(super) id: Option<&'l str>,
     pub(super) question: Result<Question<'l>, Mistake>,
 }
 
@@ -53,8 +54,8 @@ const MEMBERS_MAX: usize = 64;
 
 /// An object, taken apart but not read: its values are the JSON texts themselves.
 pub(super) struct Object<'l> {
-    id: Option<&'l RawValue>,
-    list: Vec<(Cow<'l, str>, &'l RawValue)>,
+    id: Option<&'l str>,
+    list: Vec<(Cow<'l, str>, &'l str)>,
     /// The first name that is one too many.
     surplus: Option<Surplus>,
 }
@@ -66,6 +67,32 @@ enum Surplus {
 
 impl<'l> Object<'l> {
     pub(super) fn read(text: &'l str) -> Result<Object<'l>, Mistake> {
+        let mut object = Object::new();
+        match plain::members(text, |name, value| object.push(name.into(), value)) {
+            Some(()) => Ok(object),
+            None => Object::read_any(text),
+        }
+    }
+
+    fn new() -> Object<'l> {
+        // Most requests have fewer members than this.
+        Object { id: None, list: Vec::with_capacity(12), surplus: None }
+    }
+
+    fn push(&mut self, name: Cow<'l, str>, value: &'l str) {
+        let repeated = self.list.iter().any(|(other, _)| *other == name);
+        match &*name {
+            // Kept even in an object that will be refused, for the answer.
+            "id" if self.id.is_none() => self.id = Some(value),
+            _ if self.surplus.is_some() => {}
+            _ if repeated || name == "id" => self.surplus = Some(Surplus::Repeated(name.into_owned())),
+            _ if self.list.len() == MEMBERS_MAX => self.surplus = Some(Surplus::Members),
+            _ => self.list.push((name, value)),
+        }
+    }
+
+    /// Reads whatever JSON there is.
+    fn read_any(text: &'l str) -> Result<Object<'l>, Mistake> {
         serde_json::from_str(text).map_err(|error| {
             // JSON of another type is found out at its first character. Is the rest JSON at all?
             let mistake = match serde_json::from_str::<IgnoredAny>(text) {
@@ -116,19 +143,10 @@ impl<'de> Visitor<'de> for ObjectVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
-        // Most requests have fewer members than this.
-        let mut object = Object { id: None, list: Vec::with_capacity(12), surplus: None };
+        let mut object = Object::new();
         while let Some(Name(name)) = map.next_key()? {
-            let value = map.next_value()?;
-            let repeated = object.list.iter().any(|(other, _)| *other == name);
-            match &*name {
-                // Kept even in an object that will be refused, for the answer.
-                "id" if object.id.is_none() => object.id = Some(value),
-                _ if object.surplus.is_some() => {}
-                _ if repeated || name == "id" => object.surplus = Some(Surplus::Repeated(name.into_owned())),
-                _ if object.list.len() == MEMBERS_MAX => object.surplus = Some(Surplus::Members),
-                _ => object.list.push((name, value)),
-            }
+            let value: &RawValue = map.next_value()?;
+            object.push(name, value.get());
         }
         Ok(object)
     }

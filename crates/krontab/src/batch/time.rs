@@ -8,9 +8,33 @@ use jiff::tz::Offset;
 use kron_core::PeriodId;
 use serde::{Serialize, Serializer};
 
+/// Why a text is no instant.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum TimeFault {
+    /// It is not written as RFC 3339 writes a time, or there is no such time.
+    Form,
+    /// Time ends before it.
+    Late,
+}
+
+impl TimeFault {
+    /// What would have been right, as a noun phrase.
+    pub(super) fn expected(self) -> &'static str {
+        match self {
+            TimeFault::Form => "a time such as `2026-03-01T00:00:00Z`",
+            TimeFault::Late => "a time from `0000-01-01T00:00:00Z` to `9999-12-30T22:00:00Z`",
+        }
+    }
+}
+
 /// Reads RFC 3339's `date-time` and nothing else; jiff would also take other forms. Digits below a
 /// nanosecond are cut.
-pub(super) fn parse(text: &str) -> Option<Timestamp> {
+pub(super) fn parse(text: &str) -> Result<Timestamp, TimeFault> {
+    let (civil, offset) = parts(text).ok_or(TimeFault::Form)?;
+    offset.to_timestamp(civil).map_err(|_| TimeFault::Late)
+}
+
+fn parts(text: &str) -> Option<(DateTime, Offset)> {
     let (head, rest) = text.as_bytes().split_at_checked(19)?;
     let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
     if marks.iter().any(|(at, mark)| head[*at] != *mark) {
@@ -21,8 +45,7 @@ pub(super) fn parse(text: &str) -> Option<Timestamp> {
     let (hour, minute, second) = (two(&head[11..13])?, two(&head[14..16])?, two(&head[17..19])?);
     let (nanos, rest) = fraction(rest)?;
     // A leap second has no instant of its own in UTC as computers count it, and jiff refuses it here.
-    let civil = DateTime::new(year, month, day, hour, minute, second, nanos).ok()?;
-    offset(rest)?.to_timestamp(civil).ok()
+    Some((DateTime::new(year, month, day, hour, minute, second, nanos).ok()?, offset(rest)?))
 }
 
 /// Two digits.
@@ -97,7 +120,7 @@ mod tests {
             ("0000-01-01T00:00:00Z", "0000-01-01T00:00:00Z"),
             ("9999-12-30T22:00:00Z", "9999-12-30T22:00:00Z"),
         ] {
-            assert_eq!(parse(text).map(|time| Time(time).to_string()).as_deref(), Some(printed), "{text}");
+            assert_eq!(Time(parse(text).unwrap()).to_string(), printed);
         }
     }
 
@@ -125,9 +148,19 @@ mod tests {
             "2026-02-29T00:00:00Z",
             "+026-03-01T00:00:00Z",
             "2026-03-01T00:00:0éZ",
-            "9999-12-31T23:59:59Z",
         ] {
-            assert_eq!(parse(text), None, "{text}");
+            assert_eq!(parse(text), Err(TimeFault::Form), "{text}");
         }
+    }
+
+    #[test]
+    fn time_ends_where_the_message_says() {
+        let [first, last] = ["0000-01-01T00:00:00Z", "9999-12-30T22:00:00Z"];
+        assert!(parse(first).is_ok());
+        assert_eq!(parse(last).unwrap().as_second(), Timestamp::MAX.as_second());
+        for text in ["9999-12-30T22:00:01Z", "9999-12-31T23:59:59Z", "9999-12-30T22:00:00-00:01"] {
+            assert_eq!(parse(text), Err(TimeFault::Late), "{text}");
+        }
+        assert!([first, last].iter().all(|end| TimeFault::Late.expected().contains(end)));
     }
 }

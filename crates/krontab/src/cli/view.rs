@@ -71,6 +71,10 @@ impl From<&Written> for ScheduleView {
 impl fmt::Display for ScheduleView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
+            // What cron fields cannot say comes to the sentence itself.
+            "phrase" if self.canonical == self.description => {
+                write!(f, "\"{}\" ({})", self.text, self.description)
+            }
             "phrase" => write!(f, "\"{}\" is {} here ({})", self.text, self.canonical, self.description),
             _ => write!(f, "{} ({})", self.text, self.description),
         }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::Args;
+use jiff::Timestamp;
 use kron_schedule::fuzzy::{Extensions, Phrase};
 use kron_schedule::{Dialect, Expr, Schedule, Warning, WarningKind, Zone};
 use krontab::{Severity, Zones};
@@ -76,7 +77,7 @@ impl Describe {
         let schedule = expr.compile(&zone, dst).map_err(|error| Failure::Expression(error.render(&text)))?;
         let warnings: Vec<ProblemView> =
             expr.warnings().iter().map(|warning| remark(warning, &text)).collect();
-        let upcoming = Upcoming::new(&schedule, &zone, &self.at, self.next)?;
+        let upcoming = Upcoming::new(&schedule, &zone, self.at.or_now(), self.next)?;
         Ok(Description {
             job: None,
             description: expr.describe(),
@@ -96,7 +97,7 @@ impl Describe {
         let job = load::job(&args, zones)?;
         let warnings = job.warnings(at.or_now());
         let entry = job.entry;
-        let upcoming = Upcoming::new(entry.job.schedule(), entry.job.zone(), &at, next)?;
+        let upcoming = Upcoming::new(entry.job.schedule(), entry.job.zone(), at.or_now(), next)?;
         Ok(Description {
             description: entry.schedule.describe(),
             expression: entry.schedule.text().to_owned(),
@@ -137,9 +138,13 @@ pub(crate) struct Upcoming {
 }
 
 impl Upcoming {
-    pub(crate) fn new(schedule: &Schedule, zone: &Zone, at: &AtArg, count: i64) -> Result<Upcoming, Failure> {
+    pub(crate) fn new(
+        schedule: &Schedule,
+        zone: &Zone,
+        at: Timestamp,
+        count: i64,
+    ) -> Result<Upcoming, Failure> {
         let count = args::count("--next", count)?;
-        let at = at.or_now();
         let next: Vec<_> = schedule.occurrences_after(at).take(count).collect();
         let last = next.last().copied().unwrap_or(at);
         Ok(Upcoming {
@@ -173,7 +178,8 @@ impl fmt::Display for Description {
             writeln!(f, "job: {job}")?;
         }
         writeln!(f, "expression: {}", self.expression)?;
-        if self.canonical != self.expression {
+        // Of an exact phrase it is the sentence that stands above.
+        if self.canonical != self.expression && self.canonical != self.description {
             writeln!(f, "canonical: {}", self.canonical)?;
         }
         writeln!(f, "dialect: {}", self.dialect)?;

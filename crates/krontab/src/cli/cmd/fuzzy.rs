@@ -3,9 +3,13 @@
 use std::fmt;
 
 use clap::Args;
-use kron_schedule::Dst;
+use jiff::civil::Time;
+use jiff::tz::Offset;
+use jiff::{SignedDuration, Timestamp};
 use kron_schedule::fuzzy::conformance::{self, TestResult};
-use kron_schedule::fuzzy::{ALGORITHM, Extensions, FuzzyError, FuzzyWarning, Phrase, Scattered, identifier};
+use kron_schedule::fuzzy::{ALGORITHM, Extensions, FuzzyError, FuzzyWarning, FuzzyWarningKind};
+use kron_schedule::fuzzy::{Phrase, Placeholder, Scattered, identifier};
+use kron_schedule::{Dst, Schedule, Zone};
 use krontab::Zones;
 use serde::Serialize;
 
@@ -18,7 +22,8 @@ use crate::cli::exit::{Exit, Failure};
 /// Compile a phrase such as `daily around 14:00` for an identifier
 ///
 /// A phrase says about when. The identifier chooses the exact time, always the same one, so that not
-/// everybody starts at once. In a krontab, the identifier is the job's identity.
+/// everybody starts at once. In a krontab, the identifier is the job's identity. Intervals such as
+/// `every 5 minutes` are the same for everybody and need none.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Fuzzy {
@@ -75,56 +80,84 @@ impl Fuzzy {
             let message = "this phrase has a UTC offset, so it cannot have --tz as well; keep one of them";
             return Err(Failure::Usage(message.into()));
         }
-        let mut compiled = Compiled {
+        let zone = zone(zones, self.tz.as_deref())?;
+        // So that every list begins at the same instant.
+        let at = self.at.or_now();
+        let identifier = self.whose()?;
+        let scattered = match &identifier {
+            Some(identifier) => {
+                Some(phrase.placeholder().scatter(identifier).map_err(|error| unfit(&error))?)
+            }
+            None => phrase.placeholder().fixed(),
+        };
+        let schedule = scattered.as_ref().map(|scattered| compile(scattered, &zone)).transpose()?;
+        let dates = match &schedule {
+            Some(schedule) => dates(schedule, &zone, at),
+            None => anybodys_dates(phrase.placeholder(), &zone, at),
+        };
+        let note = scattered.as_ref().and_then(Scattered::note);
+        let warnings = phrase.warnings().iter().chain(note);
+        let warnings = warnings.map(|warning| Remark::new(warning, &text, &dates)).collect();
+        let own = scattered.zip(schedule).map(|(scattered, schedule)| {
+            let (cron, description) = match scattered {
+                Scattered::Cron(cron) => (Some(cron.text().to_owned()), cron.expr().describe()),
+                // Cron cannot say it, so it must not look as if it could.
+                Scattered::EveryDays(days) => (None, days.to_string()),
+            };
+            let timezone = zone.name().to_owned();
+            let upcoming = Upcoming::new(&schedule, &zone, at, self.next)?;
+            Ok(OwnSchedule { identifier, cron, description, timezone, upcoming })
+        });
+        let compiled = Compiled {
             phrase: phrase.to_string(),
             placeholder: phrase.placeholder().to_string(),
             algorithm: ALGORITHM,
-            warnings: phrase.warnings().iter().map(|warning| Remark::new(warning, &text)).collect(),
-            schedule: None,
+            schedule: own.transpose()?,
+            warnings,
         };
-        if let Some(identifier) = self.whose()? {
-            let unfit = |error: FuzzyError| Failure::Usage(error.headline().to_owned());
-            let scattered = phrase.placeholder().scatter(&identifier).map_err(unfit)?;
-            compiled.warnings.extend(scattered.note().map(|note| Remark::new(note, &text)));
-            compiled.schedule = Some(self.schedule(identifier, &scattered, zones)?);
-        }
         Ok(Answer::of(&compiled, self.format.format))
     }
 
     fn whose(&self) -> Result<Option<String>, Failure> {
         match (&self.identifier, &self.repo, &self.path) {
             (Some(identifier), _, _) => Ok(Some(identifier.clone())),
-            (None, Some(repo), Some(path)) => {
-                let identifier = identifier(repo, path);
-                identifier.map(Some).map_err(|error| Failure::Usage(error.headline().to_owned()))
-            }
+            (None, Some(repo), Some(path)) => identifier(repo, path).map(Some).map_err(|error| unfit(&error)),
             _ => Ok(None),
         }
     }
+}
 
-    fn schedule(
-        &self,
-        identifier: String,
-        scattered: &Scattered,
-        zones: &Zones,
-    ) -> Result<OwnSchedule, Failure> {
-        let zone = zone(zones, self.tz.as_deref())?;
-        let schedule = scattered
-            .compile(&zone, Dst::KRON)
-            .map_err(|error| Failure::Usage(format!("{scattered}: {error}")))?;
-        let (cron, description) = match scattered {
-            Scattered::Cron(cron) => (Some(cron.text().to_owned()), cron.expr().describe()),
-            // Cron cannot say it, so it must not look as if it could.
-            Scattered::EveryDays(days) => (None, days.to_string()),
-        };
-        Ok(OwnSchedule {
-            identifier,
-            cron,
-            description,
-            timezone: zone.name().to_owned(),
-            upcoming: Upcoming::new(&schedule, &zone, &self.at, self.next)?,
-        })
-    }
+/// The identifier cannot be one.
+fn unfit(error: &FuzzyError) -> Failure {
+    Failure::Usage(error.headline().to_owned())
+}
+
+fn compile(scattered: &Scattered, zone: &Zone) -> Result<Schedule, Failure> {
+    scattered.compile(zone, Dst::KRON).map_err(|error| Failure::Usage(format!("{scattered}: {error}")))
+}
+
+/// How many dates stand beside the warning that a step starts again every month.
+const DATES: usize = 5;
+
+/// The local days of the next occurrences.
+fn dates(schedule: &Schedule, zone: &Zone, at: Timestamp) -> Vec<String> {
+    let next = schedule.occurrences_after(at).take(DATES);
+    next.map(|next| zone.to_civil(next).date().to_string()).collect()
+}
+
+/// The next days of a step through the month, which are the same for everybody. Today is one of them as
+/// long as it is not known at what time. Nothing for other phrases.
+fn anybodys_dates(placeholder: &Placeholder, zone: &Zone, at: Timestamp) -> Vec<String> {
+    let Some(days) = placeholder.month_days() else {
+        return Vec::new();
+    };
+    // Days are counted in UTC, where each of them has a midnight.
+    let utc = Zone::utc();
+    let today = zone.to_civil(at).date().to_datetime(Time::midnight());
+    let before = Offset::UTC.to_timestamp(today).ok();
+    let before = before.and_then(|midnight| midnight.checked_sub(SignedDuration::from_secs(1)).ok());
+    let schedule = days.compile(&utc, Dst::KRON).expect("every month has a first day");
+    dates(&schedule, &utc, before.unwrap_or(at))
 }
 
 /// The message as the specification words it, without its label: ours stands before it.
@@ -143,16 +176,17 @@ struct Compiled {
     phrase: String,
     placeholder: String,
     algorithm: &'static str,
-    /// Absent without an identifier.
+    /// Absent where it depends on an identifier, and there is none.
     #[serde(flatten)]
     schedule: Option<OwnSchedule>,
     warnings: Vec<Remark>,
 }
 
-/// What the phrase becomes for one identifier.
+/// What the phrase becomes for one identifier, or for everybody.
 #[derive(Debug, Serialize)]
 struct OwnSchedule {
-    identifier: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identifier: Option<String>,
     /// Nothing for a schedule that cron fields cannot say.
     cron: Option<String>,
     description: String,
@@ -166,18 +200,23 @@ struct Remark {
     code: &'static str,
     message: String,
     help: String,
+    /// When the next runs are, where that says more than words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dates: Vec<String>,
     #[serde(skip)]
     rendered: String,
 }
 
 impl Remark {
-    fn new(warning: &FuzzyWarning, text: &str) -> Remark {
-        Remark {
-            code: warning.kind().name(),
-            message: warning.headline().to_owned(),
-            help: warning.guidance().to_owned(),
-            rendered: warning.render(text),
+    fn new(warning: &FuzzyWarning, text: &str, dates: &[String]) -> Remark {
+        let kind = warning.kind();
+        let dates = if kind == FuzzyWarningKind::DayStep { dates.to_vec() } else { Vec::new() };
+        let mut rendered = warning.render(text);
+        if !dates.is_empty() {
+            rendered = format!("{rendered}\n  = next dates: {}", dates.join(", "));
         }
+        let (message, help) = (warning.headline().to_owned(), warning.guidance().to_owned());
+        Remark { code: kind.name(), message, help, dates, rendered }
     }
 }
 
@@ -188,8 +227,10 @@ impl fmt::Display for Compiled {
         writeln!(f, "algorithm: {}", self.algorithm)?;
         match &self.schedule {
             Some(OwnSchedule { identifier, cron, description, timezone, upcoming }) => {
-                writeln!(f, "identifier: {identifier}")?;
-                writeln!(f, "cron: {}", cron.as_deref().unwrap_or("cannot say it"))?;
+                if let Some(identifier) = identifier {
+                    writeln!(f, "identifier: {identifier}")?;
+                }
+                writeln!(f, "cron: {}", cron.as_deref().unwrap_or("none, for cron has no exact distances"))?;
                 writeln!(f, "description: {description}")?;
                 writeln!(f, "timezone: {timezone}")?;
                 upcoming.fmt(f)?;
