@@ -313,7 +313,9 @@ alone! {
         let (stage, error) = hands.fail(&launch(1, &["/bin/true"]));
         assert_eq!(stage, Stage::Process);
         assert!(error.starts_with("could not make a process: Resource temporarily unavailable"), "{error}");
-        hands.linger();
+        let spawner = hands.spawner.pid();
+        super::world::kill(spawner);
+        hands.until("ended", |hands| hands.ended.contains_key(&spawner));
     }
 }
 
