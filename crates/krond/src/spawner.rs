@@ -54,6 +54,8 @@ pub const WAVE: usize = 256;
 pub const MODE: &str = "__spawner";
 
 /// How a child exits that never became a program: its gate closed, or its set-up failed.
+///
+/// A run that was released can only end so if the spawner was killed in that very moment, or if its program does.
 pub const NOT_STARTED: i32 = 125;
 
 /// Everything that a child needs to become a run.
@@ -255,8 +257,10 @@ pub struct Spawner {
     boot: BootId,
     /// What the socket has not taken yet: at most a wave of launches, and their releases.
     out: VecDeque<u8>,
-    /// Launches for which there is no room at the gate yet.
-    waiting: VecDeque<(Ticket, Vec<u8>)>,
+    /// Launches for which there is no room at the gate yet, in their order.
+    queue: VecDeque<(Ticket, Vec<u8>)>,
+    /// Those of them that still matter: what was aborted stays in the queue until its turn.
+    waiting: BTreeSet<Ticket>,
     /// What was sent and neither released, nor aborted, nor has failed.
     at_gate: BTreeSet<Ticket>,
     arrived: Frames,
@@ -281,7 +285,8 @@ impl Spawner {
             socket: ours,
             boot,
             out: VecDeque::new(),
-            waiting: VecDeque::new(),
+            queue: VecDeque::new(),
+            waiting: BTreeSet::new(),
             at_gate: BTreeSet::new(),
             arrived: Frames::default(),
             is_gone: false,
@@ -303,7 +308,8 @@ impl Spawner {
             return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the spawner has ended"));
         }
         let frame = wire::frame(&Request::Launch(Box::new(launch.clone())))?;
-        self.waiting.push_back((launch.ticket, frame));
+        self.queue.push_back((launch.ticket, frame));
+        self.waiting.insert(launch.ticket);
         self.admit();
         Ok(())
     }
@@ -322,7 +328,7 @@ impl Spawner {
             self.say(&Request::Abort(ticket));
             self.admit();
         } else {
-            self.waiting.retain(|(waiting, _)| *waiting != ticket);
+            self.waiting.remove(&ticket);
         }
     }
 
@@ -361,9 +367,10 @@ impl Spawner {
         if has_ended {
             self.is_gone = true;
             self.out.clear();
-            let at_gate = std::mem::take(&mut self.at_gate).into_iter();
-            let tickets = at_gate.chain(self.waiting.drain(..).map(|(ticket, _)| ticket)).collect();
-            answers.push(Answer::Gone { tickets });
+            self.queue.clear();
+            let mut tickets = std::mem::take(&mut self.at_gate);
+            tickets.append(&mut self.waiting);
+            answers.push(Answer::Gone { tickets: tickets.into_iter().collect() });
         }
         Ok(answers)
     }
@@ -387,9 +394,11 @@ impl Spawner {
     /// Sends what waits, as far as there is room at the gate.
     fn admit(&mut self) {
         while self.at_gate.len() < WAVE {
-            let Some((ticket, frame)) = self.waiting.pop_front() else { break };
-            self.at_gate.insert(ticket);
-            self.out.extend(frame);
+            let Some((ticket, frame)) = self.queue.pop_front() else { break };
+            if self.waiting.remove(&ticket) {
+                self.at_gate.insert(ticket);
+                self.out.extend(frame);
+            }
         }
         self.flush();
     }

@@ -288,3 +288,57 @@ alone! {
         hands.finish();
     }
 }
+
+alone! {
+    fn a_child_that_is_stuck_keeps_no_other_gate_open() {
+        // Sometimes the spawner is stuck before any child is.
+        assert!((0..10).any(|_| was_stuck()), "none was ever stuck");
+    }
+}
+
+/// Kills the spawner while some wait at their gates and others wait to be heard. Returns whether there were such.
+fn was_stuck() -> bool {
+    let mut hands = Hands::new();
+    for ticket in 0..10 {
+        hands.prepare(&launch(ticket, &["/bin/true"]));
+    }
+    let gated: Vec<u32> = hands.ready.values().map(|process| process.pid).collect();
+    // Nobody hears what these have to say, so some of them wait to say it, and the spawner with them.
+    let long = format!("/{}", "x".repeat(2_100));
+    for ticket in 10..210 {
+        hands.spawner.prepare(&launch(ticket, &[&long])).unwrap();
+    }
+    let living = || -> Vec<u32> {
+        children_of(std::process::id()).iter().map(|(pid, _)| *pid).filter(|pid| is_alive(*pid)).collect()
+    };
+    let (mut before, mut quiet) = (Vec::new(), 0);
+    eventually("nothing goes on", || {
+        let now = living();
+        quiet = if now == before { quiet + 1 } else { 0 };
+        before = now;
+        quiet == 40
+    });
+    kill(hands.spawner.pid());
+    eventually("the gates are closed", || !gated.iter().any(|pid| is_alive(*pid)));
+    let was_stuck = !living().is_empty();
+    hands.until("nobody is left", |_| children_of(std::process::id()).is_empty());
+    let gone = hands.gone.unwrap();
+    assert!(gone.starts_with(&(0..10).map(Ticket).collect::<Vec<_>>()));
+    assert_eq!(gone.len() + hands.failed.len(), 210, "and everyone is accounted for");
+    was_stuck
+}
+
+alone! {
+    fn a_child_that_is_stopped_at_the_gate_hides_no_end_of_the_spawner() {
+        let mut hands = Hands::new();
+        let process = hands.prepare(&launch(1, &["/bin/true"]));
+        let pid = rustix::process::Pid::from_raw(process.pid.cast_signed()).unwrap();
+        eventually("it waits", || descriptors(process.pid).len() == 4);
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+        kill(hands.spawner.pid());
+        hands.until("gone", |hands| hands.gone.is_some());
+        assert!(is_alive(process.pid));
+        rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+        hands.until("ended", |hands| hands.ended.get(&process.pid) == Some(&Exit::Code(NOT_STARTED)));
+    }
+}

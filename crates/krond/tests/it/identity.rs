@@ -7,7 +7,7 @@ use krond::children::Exit;
 use krond::process::ProcessId;
 use krond::spawner::{Launch, Limit, Resource, Stage};
 
-use super::world::{Hands, descriptors, eventually, launch, open_directory, read, shell};
+use super::world::{Hands, Place, descriptors, eventually, launch, open_directory, read, shell};
 
 /// What the kernel says of a run.
 struct Seen {
@@ -269,6 +269,53 @@ alone! {
 alone! {
     fn a_user_that_the_namespace_does_not_have_is_refused() under ["unshare", "--user", "--map-root-user"] {
         refused(&[Stage::Groups]);
+    }
+}
+
+alone! {
+    fn a_drop_that_the_kernel_refuses_or_only_pretends_is_noticed() {
+        if std::process::Command::new("strace").arg("--version").output().is_err() {
+            println!("skipped: there is no strace");
+            return;
+        }
+        let place = Place::new();
+        for (call, fault, stage) in [
+            ("setgroups", "error=EAGAIN", "groups"),
+            ("setresgid", "error=EAGAIN", "group"),
+            ("setresuid", "error=EAGAIN", "user"),
+            // These do nothing and say that all is well.
+            ("setgroups", "retval=0", "verify"),
+            ("setresgid", "retval=0", "verify"),
+            ("setresuid", "retval=0", "verify"),
+        ] {
+            let inject = format!("inject={call}:{fault}");
+            let under = ["strace", "-f", "-qqq", "-o", "/dev/null", "-e", &inject];
+            let mut command = place.command("identity::a_stage_fails", &under);
+            let output = command.env("KRON_TEST_STAGE", stage).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(said.contains("1 passed"), "{inject}: {said}{}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}
+
+/// Not a test by itself: what the one before runs in another process.
+#[test]
+fn a_stage_fails() {
+    let Ok(stage) = std::env::var("KRON_TEST_STAGE") else { return };
+    let stages = [Stage::Groups, Stage::Group, Stage::User, Stage::Verify];
+    refused(&[stages.into_iter().find(|known| known.to_string() == stage).unwrap()]);
+}
+
+alone! {
+    fn where_no_process_can_be_made_nothing_starts() under ["setpriv", "--reuid=54321", "--clear-groups", "prlimit", "--nproc=3"] {
+        let mut hands = Hands::new();
+        // This one, with two threads, and the spawner.
+        let (stage, error) = hands.fail(&launch(1, &["/bin/true"]));
+        assert_eq!(stage, Stage::Process);
+        assert!(error.starts_with("could not make a process: Resource temporarily unavailable"), "{error}");
+        let spawner = hands.spawner.pid();
+        super::world::kill(spawner);
+        hands.until("ended", |hands| hands.ended.contains_key(&spawner));
     }
 }
 

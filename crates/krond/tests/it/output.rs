@@ -117,6 +117,8 @@ alone! {
         let status = fs::read_to_string(format!("/proc/{relay}/status")).unwrap();
         assert!(status.contains("Uid:\t65534\t65534\t65534\t65534"), "{status}");
         assert_eq!(super::world::descriptors(relay).len(), 3 + 3, "standard ones, the log and two streams");
+        // Its memory was the spawner's once, with other jobs in it: that is not for its user to read.
+        assert_eq!(fs::metadata(format!("/proc/{relay}/mem")).unwrap().uid(), 0);
 
         // It is no part of the run, and lasts as long as the output does.
         let mut tree = krond::tree::Tree::new(process);

@@ -182,7 +182,12 @@ impl Hands {
         let process = self.prepare(launch);
         let before = exe(process.pid);
         self.spawner.release(launch.ticket);
-        self.until("started", |hands| hands.ended.contains_key(&process.pid) || exe(process.pid) != before);
+        // The kernel shows a new program before it shows its environment, and there always is one.
+        let has_begun = |pid| {
+            exe(pid).is_some_and(|now| Some(now) != before)
+                && fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| !environ.is_empty())
+        };
+        self.until("started", |hands| hands.ended.contains_key(&process.pid) || has_begun(process.pid));
         process
     }
 
