@@ -161,20 +161,20 @@ impl Checker {
         }
     }
 
-    /// A command begins. `claimed` is whether its claim was durable, `others` are runs of the job that are
+    /// A command begins, by the line of that version. `claimed` is whether its claim was durable, `others` are runs of the job that are
     /// there, and that krond had not lost by damage to its files.
     pub(crate) fn execve(
         &mut self,
         job: usize,
+        version: usize,
         run: RunId,
-        process: ProcessId,
         wall: i64,
         claimed: bool,
         others: &[ProcessId],
     ) {
         self.executions += 1;
         let subject = &mut self.subjects[job];
-        let overlap = subject.version.map(|version| self.lines[version].overlap);
+        let overlap = self.lines[version].overlap;
         let RunId::Period(period) = run else {
             if !claimed {
                 self.fail("O2", format!("manual run of j{job} began without a durable claim"));
@@ -188,13 +188,10 @@ impl Checker {
         if let Some(before) = again {
             self.fail("O1", format!("j{job} executed period {period} at {before} and again at {wall}"));
         } else if !claimed {
-            self.fail(
-                "O2",
-                format!("j{job} executed period {period} as {process:?} without a durable claim"),
-            );
+            self.fail("O2", format!("j{job} executed period {period} without a durable claim"));
         } else if told.is_some() || passed {
             self.fail("O4", format!("j{job} executed period {period}, which had ended as {told:?}"));
-        } else if !others.is_empty() && matches!(overlap, Some(Overlap::Forbid | Overlap::Replace)) {
+        } else if !others.is_empty() && overlap != Overlap::Allow {
             self.fail("O7", format!("j{job} executed period {period} beside {others:?} under {overlap:?}"));
         }
     }

@@ -107,6 +107,8 @@ struct Process {
     life: u64,
     gate: Gate,
     ignores_term: bool,
+    /// The line that it was started by.
+    version: usize,
     /// krond has lost its record by damage to a file.
     is_lost: bool,
     /// Who is told of its end, and whether its exit code is seen.
@@ -570,12 +572,14 @@ impl World {
             Effect::Report(report) => subject(report).and_then(|entry| slot_of(entry, &krond.daemon)),
             Effect::Stopped => None,
         };
-        // Nobody's wishes go one after another as well.
+        // Nobody's wishes go one after another as well, and the end comes after everything.
+        let last = krond.lanes.values().copied().max().filter(|_| matches!(effect, Effect::Stopped));
+        let now = now.max(last.unwrap_or_default());
         let lane = krond.lanes.entry(slot.map_or(u32::MAX, |slot| slot.0)).or_default();
         let free = (*lane).max(now);
         *lane = free + delay;
         let (at, life) = (*lane, krond.life);
-        if at == now {
+        if at == self.now {
             self.carry_out(effect);
         } else {
             self.at(at, Next::Carry(life, Box::new(effect)));
@@ -727,7 +731,11 @@ impl World {
         let delay = self.delay();
         let job = job_of(entry);
         let life = self.life;
-        let process = if self.rng.chance(self.spawn_fails) { None } else { self.fork(Some((job, run))) };
+        let process = if self.rng.chance(self.spawn_fails) {
+            None
+        } else {
+            self.fork(Some((job, run)), version_of(entry))
+        };
         let event = match process {
             Some(process) => {
                 self.note(9, u64::from(process.pid), || {
@@ -751,7 +759,7 @@ impl World {
     }
 
     /// A new process, if there is a PID for it.
-    fn fork(&mut self, run: Option<(usize, RunId)>) -> Option<ProcessId> {
+    fn fork(&mut self, run: Option<(usize, RunId)>, version: usize) -> Option<ProcessId> {
         let pid = (1..=self.ring).map(|step| (self.last_pid + step) % self.ring + 100);
         let pid = pid.into_iter().find(|pid| !self.processes.contains_key(pid))?;
         self.last_pid = pid - 100;
@@ -766,14 +774,14 @@ impl World {
         }
         let ignores_term = self.rng.chance(200);
         let (life, gate) = (self.life, if run.is_some() { Gate::Waiting } else { Gate::Open });
-        let process = Process { id, run, life, gate, ignores_term, is_lost: false, watcher: None };
+        let process = Process { id, run, life, gate, ignores_term, version, is_lost: false, watcher: None };
         self.processes.insert(pid, process);
         Some(id)
     }
 
     /// A process that is none of krond's.
     pub(crate) fn stranger(&mut self) {
-        if let Some(process) = self.fork(None) {
+        if let Some(process) = self.fork(None, 0) {
             let life = self.rng.below(300 * SECOND);
             self.at(self.now + life, Next::End(process, 0));
         }
@@ -785,6 +793,7 @@ impl World {
         };
         let Some((job, run)) = process.run else { return };
         process.gate = Gate::Open;
+        let version = process.version;
         let wall = self.second();
         let others: Vec<ProcessId> = self
             .processes
@@ -795,7 +804,7 @@ impl World {
             .collect();
         let claimed = self.is_claimed(job, run, id) || self.checker.is_deleted(job);
         self.note(10, u64::from(id.pid), || format!("execve j{job} {run:?} {id:?}"));
-        self.checker.execve(job, run, id, wall, claimed, &others);
+        self.checker.execve(job, version, run, wall, claimed, &others);
         let millis = match self.rng.below(20) {
             0..=14 => self.rng.between(10, 4_000),
             15..=18 => self.rng.between(10, self.run_max),
