@@ -431,4 +431,28 @@ mod tests {
         let (effects, _) = daemon.on(at("13:10:20"), written);
         assert_eq!(started(&effects), [RunId::Period(PeriodId::new(at("13:10:00").wall))]);
     }
+
+    #[test]
+    fn a_start_is_told_with_the_definition_it_was_decided_with() {
+        let mut daemon = Daemon::new(Manners::default());
+        let event = jobs(&daemon, &["a"], Some("12:09:00"));
+        let _ = daemon.on(at("12:10:00"), event);
+        let parsed = Krontab::parse(
+            "@hourly name=a command=/bin/true",
+            &Source::new("/etc/krond.d/x").unwrap(),
+            &Zones::bundled(),
+        );
+        let entry = Arc::new(parsed.entries[0].clone());
+        let _ = daemon.on(at("12:10:00"), Event::Configured(vec![Configured { entry, memory: None }]));
+        let process =
+            crate::process::ProcessId { boot: crate::process::BootId::new(1), pid: 2, start_ticks: 3 };
+        let _ = daemon.on(at("12:10:00"), Event::SpawnReady(Ticket(1), process));
+        let written = Event::StateWritten(slot(&daemon, "a").unwrap());
+        let (effects, _) = daemon.on(at("12:10:00"), written);
+        let told = effects.iter().find_map(|effect| match effect {
+            Effect::Report(Report::Settled { entry, .. }) => Some(entry.schedule.text().to_owned()),
+            _ => None,
+        });
+        assert_eq!(told.as_deref(), Some("* * * * *"));
+    }
 }

@@ -91,7 +91,10 @@ impl<F: Files> Store<F> {
     /// If the directory cannot be read. A file that cannot be removed is left.
     pub fn clean(&self) -> io::Result<()> {
         for name in self.files.list()? {
-            if name.ends_with(TEMPORARY) {
+            if let Some(number) = name.strip_suffix(TEMPORARY) {
+                // Should it stay, it is in nobody's way.
+                let number = number.parse().unwrap_or_default();
+                self.written.set(self.written.get().max(number));
                 let _ = self.files.remove(&name);
             }
         }

@@ -116,7 +116,13 @@ fn unseal(text: &str) -> Option<(&str, &str)> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = Sha256::digest(bytes);
+    digits
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|digit| DIGITS[digit as usize] as char)
+        .collect()
 }
 
 /// STATE's keys, and Kron's own.

@@ -72,8 +72,8 @@ enum Doing {
     Nothing,
     /// The state is being read.
     Loading,
-    /// A child is being made.
-    Preparing(Ticket, Prepared),
+    /// A child is being made, by the definition of that time.
+    Preparing(Ticket, Arc<Entry>, Prepared),
     /// A state is being written.
     Writing(Writing),
     /// A run is to be over before the next step.
@@ -313,7 +313,7 @@ impl Tracked {
         self.steps.clear();
         self.dismiss("krond is stopping", work);
         match mem::replace(&mut self.doing, Doing::Nothing) {
-            Doing::Preparing(ticket, prepared) => {
+            Doing::Preparing(ticket, _, prepared) => {
                 work.tickets.remove(&ticket);
                 work.push(Effect::AbortChild(ticket));
                 if let Prepared::Manual(_, asker) = prepared {
@@ -445,7 +445,7 @@ impl Tracked {
                     run: RunId::Period(settled.decision.period_id()),
                     chosen: settled.decision.chosen(),
                 });
-                self.doing = Doing::Preparing(ticket, Prepared::Period(settled));
+                self.doing = Doing::Preparing(ticket, Arc::clone(&self.entry), Prepared::Period(settled));
             }
             Step::Record(record) => self.record(record, work),
             // It was begun with its record, which is durable by now.
@@ -510,8 +510,9 @@ impl Tracked {
         let clock = u64::try_from(work.now.wall.as_millisecond()).unwrap_or_default();
         let number = number.max().unwrap_or_default().max(clock);
         let (ticket, entry) = (work.ticket(), Arc::clone(&self.entry));
-        work.push(Effect::PrepareChild { ticket, entry, run: RunId::Manual(number), chosen: None });
-        self.doing = Doing::Preparing(ticket, Prepared::Manual(number, asker));
+        let run = RunId::Manual(number);
+        work.push(Effect::PrepareChild { ticket, entry: Arc::clone(&entry), run, chosen: None });
+        self.doing = Doing::Preparing(ticket, entry, Prepared::Manual(number, asker));
     }
 
     fn accept_clock(&mut self, asker: Asker, work: &mut Work<'_>) {
@@ -533,15 +534,15 @@ impl Tracked {
     /// The child is there. Its record comes before it goes on.
     pub(super) fn ready(&mut self, ticket: Ticket, process: ProcessId, work: &mut Work<'_>) {
         match mem::replace(&mut self.doing, Doing::Nothing) {
-            Doing::Preparing(expected, prepared) if expected == ticket && !self.removed => {
+            Doing::Preparing(expected, entry, prepared) if expected == ticket && !self.removed => {
                 let mut next = State::clone(&self.state);
-                let (run, report, record, asker) = self.start_of(prepared, process, work.now.wall);
-                next.apply(&record, &self.entry.job, Some(run.clone()), work.now.wall);
+                let (run, report, record, asker) = start_of(&entry, prepared, process, work.now.wall);
+                next.apply(&record, &entry.job, Some(run.clone()), work.now.wall);
                 let reports = vec![report];
                 let child = Some((ticket, run));
                 self.write(Writing { reports, child, asker, ..Writing::of(next) }, false, work);
             }
-            Doing::Preparing(_, prepared) => {
+            Doing::Preparing(_, _, prepared) => {
                 work.push(Effect::AbortChild(ticket));
                 if let Prepared::Manual(_, asker) = prepared {
                     work.answer(asker, Err("it is no longer configured".into()));
@@ -550,35 +551,6 @@ impl Tracked {
             doing => {
                 self.doing = doing;
                 work.push(Effect::AbortChild(ticket));
-            }
-        }
-    }
-
-    fn start_of(
-        &self,
-        prepared: Prepared,
-        process: ProcessId,
-        started_at: Timestamp,
-    ) -> (Run, Report, Record, Option<(Asker, Done)>) {
-        let entry = Arc::clone(&self.entry);
-        match prepared {
-            Prepared::Period(settled) => {
-                let Settled { decision, reason, .. } = settled;
-                let run = Run {
-                    id: RunId::Period(decision.period_id()),
-                    process,
-                    started_at,
-                    chosen: decision.chosen(),
-                    seed_hash: decision.seed_hash().to_string(),
-                };
-                let report = Report::Settled { entry, decision, reason, process: Some(process) };
-                (run, report, Record::Settled(settled), None)
-            }
-            Prepared::Manual(number, asker) => {
-                let id = RunId::Manual(number);
-                let run = Run { id, process, started_at, chosen: None, seed_hash: String::new() };
-                let report = Report::Manual { entry, run: id, process };
-                (run, report, Record::Manual(id), Some((asker, Done::Started(id, process))))
             }
         }
     }
@@ -616,7 +588,7 @@ impl Tracked {
     }
 
     pub(super) fn spawn_failed(&mut self, error: String, work: &mut Work<'_>) {
-        let Doing::Preparing(_, prepared) = mem::replace(&mut self.doing, Doing::Nothing) else { return };
+        let Doing::Preparing(_, _, prepared) = mem::replace(&mut self.doing, Doing::Nothing) else { return };
         match prepared {
             Prepared::Period(_) => self.hold("start", error, work),
             Prepared::Manual(_, asker) => work.answer(asker, Err(error)),
@@ -719,6 +691,36 @@ impl Live {
 impl Writing {
     fn of(next: State) -> Writing {
         Writing { next: Arc::new(next), reports: Vec::new(), child: None, ended: Vec::new(), asker: None }
+    }
+}
+
+/// What is recorded and told of a start, by the definition that it was decided with.
+fn start_of(
+    entry: &Arc<Entry>,
+    prepared: Prepared,
+    process: ProcessId,
+    started_at: Timestamp,
+) -> (Run, Report, Record, Option<(Asker, Done)>) {
+    let entry = Arc::clone(entry);
+    match prepared {
+        Prepared::Period(settled) => {
+            let Settled { decision, reason, .. } = settled;
+            let run = Run {
+                id: RunId::Period(decision.period_id()),
+                process,
+                started_at,
+                chosen: decision.chosen(),
+                seed_hash: decision.seed_hash().to_string(),
+            };
+            let report = Report::Settled { entry, decision, reason, process: Some(process) };
+            (run, report, Record::Settled(settled), None)
+        }
+        Prepared::Manual(number, asker) => {
+            let id = RunId::Manual(number);
+            let run = Run { id, process, started_at, chosen: None, seed_hash: String::new() };
+            let report = Report::Manual { entry, run: id, process };
+            (run, report, Record::Manual(id), Some((asker, Done::Started(id, process))))
+        }
     }
 }
 
