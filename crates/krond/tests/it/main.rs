@@ -4,6 +4,9 @@
 #[macro_use]
 mod world;
 
+/// Are the documents those of the commands?
+mod cli_generated;
+
 /// Does a child run only once it is released, and never otherwise?
 mod gate;
 
