@@ -6,6 +6,7 @@
 mod answer;
 mod cmd;
 mod place;
+mod reference;
 
 use std::process::ExitCode;
 
@@ -42,6 +43,9 @@ pub(crate) enum Command {
     Settings(cmd::settings::Args),
     Completions(cmd::completions::Args),
     Man(cmd::man::Args),
+    /// Print the reference of all commands in Markdown.
+    #[command(hide = true)]
+    Reference,
 }
 
 /// How an answer is printed.
@@ -86,5 +90,6 @@ fn dispatch(command: Command) -> Result<Answer, Failure> {
         Command::Settings(args) => args.run(),
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(),
+        Command::Reference => Ok(Answer::text(reference::markdown())),
     }
 }

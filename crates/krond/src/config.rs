@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use krontab::security::{self, Finding, Trust};
 use krontab::{Directory, Entry, Loaded, Problem, Source, Zones};
+use nix::unistd::User;
 
 /// Reads a directory of krontabs, or one file.
 ///
@@ -17,7 +18,10 @@ pub fn read(path: &Path, zones: &Zones) -> Result<Vec<Arc<Entry>>, Vec<String>> 
     let mut errors = Vec::new();
     let mut entries = Vec::new();
     let mut take = |path: &Path, loaded: io::Result<Loaded>| match loaded {
-        Ok(loaded) if loaded.is_valid() => entries.extend(loaded.parsed.entries.into_iter().map(Arc::new)),
+        Ok(loaded) if loaded.is_valid() => {
+            errors.extend(loaded.parsed.entries.iter().filter_map(|entry| foreign_user(path, entry)));
+            entries.extend(loaded.parsed.entries.into_iter().map(Arc::new));
+        }
         Ok(loaded) => {
             errors.extend(loaded.findings.iter().filter(|finding| finding.is_error()).map(Finding::render));
             let problems = loaded.parsed.problems.iter().filter(|problem| problem.is_error());
@@ -44,6 +48,37 @@ pub fn read(path: &Path, zones: &Zones) -> Result<Vec<Arc<Entry>>, Vec<String>> 
 fn read_file(path: &Path, zones: &Zones) -> io::Result<Loaded> {
     let source = Source::new(path).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     Loaded::read(path, security::open(path, &Trust::current())?, &source, zones)
+}
+
+/// Errors for people to read: one as it is, and of several how many, and then each of them.
+#[must_use]
+pub fn listed(errors: &[String]) -> String {
+    match errors {
+        [error] if !error.contains('\n') => error.clone(),
+        errors => {
+            let s = if errors.len() == 1 { "" } else { "s" };
+            format!("{} error{s} in the krontabs\n\n{}", errors.len(), errors.join("\n\n"))
+        }
+    }
+}
+
+/// Why nobody but root can have that entry, if it names somebody else.
+fn foreign_user(path: &Path, entry: &Entry) -> Option<String> {
+    let own = rustix::process::geteuid();
+    let name = entry.command.user.as_deref().filter(|_| !own.is_root())?;
+    let uid = User::from_name(name).ok().flatten().map(|user| user.uid.as_raw());
+    if uid == Some(own.as_raw()) {
+        return None;
+    }
+    let own =
+        User::from_uid(own.as_raw().into()).ok().flatten().map_or_else(|| own.to_string(), |user| user.name);
+    Some(format!(
+        "error[user]: only root can run a job as `{name}`, and krond runs as `{own}`\n  --> {}:{}\n  \
+         = help: leave `user=` out of `{}`, or run krond as root",
+        path.display(),
+        entry.line,
+        entry.name
+    ))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> String {

@@ -6,6 +6,23 @@ use krontab::Entry;
 
 use crate::daemon::{Because, Report};
 
+/// An exit code in words, with the signal that it may stand for.
+#[must_use]
+pub fn exit_words(code: i32) -> String {
+    let signal = match code - 128 {
+        1 => " (SIGHUP)",
+        2 => " (SIGINT)",
+        3 => " (SIGQUIT)",
+        6 => " (SIGABRT)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        13 => " (SIGPIPE)",
+        15 => " (SIGTERM)",
+        _ => "",
+    };
+    format!("exit code {code}{signal}")
+}
+
 /// What a person wants to read of a report.
 #[must_use]
 pub fn line(report: &Report, now: Timestamp, colours: bool) -> Option<String> {
@@ -50,7 +67,7 @@ pub fn line(report: &Report, now: Timestamp, colours: bool) -> Option<String> {
             match exit {
                 Some(0) => tell(entry, "2", "finished", format!("after {took:.1} s{by_hand}")),
                 Some(code) => {
-                    tell(entry, "31", "failed", format!("exit code {code} after {took:.1} s{by_hand}"))
+                    tell(entry, "31", "failed", format!("{} after {took:.1} s{by_hand}", exit_words(*code)))
                 }
                 None => tell(entry, "31", "finished", "nobody saw how".into()),
             }

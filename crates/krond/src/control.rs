@@ -1,16 +1,21 @@
 //! The control socket: one request, one answer, a line of JSON each.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::Mode;
+use rustix::event::{Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::socket_peercred;
+use rustix::process::{PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -23,14 +28,23 @@ pub const SOCKET: &str = "control.sock";
 /// The longest request.
 const REQUEST_BYTES_MAX: u64 = 64 * 1024;
 
-/// The most that talk at a time. Others are told to come back.
-const CALLERS_MAX: usize = 32;
+/// The most that are listened to at a time. Who has said nothing for the longest has to go for the next.
+const SILENT_MAX: usize = 64;
+
+/// The most that wait for an answer. Others are told to come back.
+const ASKING_MAX: usize = 256;
 
 /// How long a caller may take to say what it wants, or to listen.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long an answer may take. A run waits for its state to be durable.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long a daemon that ends waits for its last answers to be taken.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// When to try again to take a caller.
+const LATER: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// What a caller wants.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -97,52 +111,151 @@ impl Answer {
     }
 }
 
-/// Starts to listen. The socket of a daemon that is gone is replaced: whoever calls this holds the lock.
-pub(crate) fn start(state_dir: &Path, post: Post) -> io::Result<()> {
-    let path = state_dir.join(SOCKET);
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let listener = UnixListener::bind(&path)?;
-    rustix::fs::chmod(&path, Mode::RUSR | Mode::WUSR)?;
-    let talking = Arc::new(AtomicUsize::new(0));
-    thread::spawn(move || {
-        for caller in listener.incoming().flatten() {
-            if talking.fetch_add(1, Ordering::Relaxed) >= CALLERS_MAX {
-                talking.fetch_sub(1, Ordering::Relaxed);
-                let _ = answer(&caller, &Answer::error("too many are asking at once: try again"));
-                continue;
-            }
-            let (post, talking) = (post.clone(), Arc::clone(&talking));
-            thread::spawn(move || {
-                let _ = talk(&caller, &post);
-                talking.fetch_sub(1, Ordering::Relaxed);
-            });
-        }
-    });
-    Ok(())
+/// Everybody who calls.
+#[derive(Debug, Default)]
+struct Callers {
+    /// Who has not said what they want, the longest silent first.
+    silent: BTreeMap<u64, Arc<UnixStream>>,
+    last: u64,
+    /// How many have asked, and are not answered.
+    asking: usize,
 }
 
-fn talk(caller: &UnixStream, post: &Post) -> io::Result<()> {
-    caller.set_read_timeout(Some(PATIENCE))?;
-    caller.set_write_timeout(Some(PATIENCE))?;
-    let peer = socket_peercred(caller)?.uid;
-    if !peer.is_root() && peer != rustix::process::geteuid() {
-        return answer(caller, &Answer::error("only root and the user that runs krond may ask"));
-    }
-    let mut line = String::new();
-    BufReader::new(caller.take(REQUEST_BYTES_MAX)).read_line(&mut line)?;
-    let request = match serde_json::from_str::<Request>(&line) {
-        Ok(request) => request,
-        Err(error) => {
-            return answer(caller, &Answer::error(format!("could not understand the request: {error}")));
+/// The control socket of this daemon.
+#[derive(Debug)]
+pub(crate) struct Control {
+    callers: Arc<(Mutex<Callers>, Condvar)>,
+}
+
+impl Control {
+    /// Starts to listen. The socket of a daemon that is gone is replaced: whoever calls this holds the lock.
+    pub(crate) fn start(state_dir: &Path, post: Post) -> io::Result<Control> {
+        let (_directory, path) = reach(state_dir)?;
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
         }
+        let listener = UnixListener::bind(&path)?;
+        rustix::fs::chmod(&path, Mode::RUSR | Mode::WUSR)?;
+        let callers = Arc::<(Mutex<Callers>, Condvar)>::default();
+        let control = Control { callers: Arc::clone(&callers) };
+        thread::spawn(move || {
+            for caller in listener.incoming() {
+                match caller {
+                    Ok(caller) => receive(caller, &callers, &post),
+                    // There are too many open files: it is no use to ask at once again.
+                    Err(_) => drop(poll(&mut [], Some(&LATER))),
+                }
+            }
+        });
+        Ok(control)
+    }
+
+    /// Waits until everybody has their answer, but not for those who do not take it.
+    pub(crate) fn close(self) {
+        let (callers, changed) = &*self.callers;
+        let callers = callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = changed.wait_timeout_while(callers, FAREWELL, |callers| callers.asking > 0);
+    }
+}
+
+/// Takes a caller, who may be anybody.
+fn receive(caller: UnixStream, callers: &Arc<(Mutex<Callers>, Condvar)>, post: &Post) {
+    let _ = caller.set_read_timeout(Some(PATIENCE));
+    let _ = caller.set_write_timeout(Some(PATIENCE));
+    let is_allowed = socket_peercred(&caller)
+        .is_ok_and(|peer| peer.uid.is_root() || peer.uid == rustix::process::geteuid());
+    if !is_allowed {
+        let _ = answer(&caller, &Answer::error("only root and the user that runs krond may ask"));
+        return;
+    }
+    let caller = Arc::new(caller);
+    let number = {
+        let mut callers = callers.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if callers.silent.len() >= SILENT_MAX
+            && let Some((_, silent)) = callers.silent.pop_first()
+        {
+            let _ = silent.shutdown(Shutdown::Both);
+        }
+        callers.last += 1;
+        let number = callers.last;
+        callers.silent.insert(number, Arc::clone(&caller));
+        number
     };
+    let (callers, post) = (Arc::clone(callers), post.clone());
+    thread::spawn(move || {
+        let request = listen(&caller);
+        let is_asking = {
+            let mut callers = callers.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let was_there = callers.silent.remove(&number).is_some();
+            let is_asking = was_there && callers.asking < ASKING_MAX;
+            callers.asking += usize::from(is_asking);
+            is_asking
+        };
+        if !is_asking {
+            let _ = answer(&caller, &Answer::error("too many are asking at once: try again"));
+            return;
+        }
+        let _ = answer(&caller, &request.map_or_else(Answer::error, |request| ask_daemon(request, &post)));
+        callers.0.lock().unwrap_or_else(PoisonError::into_inner).asking -= 1;
+        callers.1.notify_all();
+    });
+}
+
+/// What a caller wants.
+fn listen(caller: &UnixStream) -> Result<Request, String> {
+    let mut line = String::new();
+    let mut reader = BufReader::new(caller.take(REQUEST_BYTES_MAX));
+    reader.read_line(&mut line).map_err(|error| format!("could not read the request: {error}"))?;
+    if line.len() as u64 >= REQUEST_BYTES_MAX {
+        return Err(format!("the request has more than {REQUEST_BYTES_MAX} bytes"));
+    }
+    serde_json::from_str(&line).map_err(|error| format!("could not understand the request: {error}"))
+}
+
+fn ask_daemon(request: Request, post: &Post) -> Answer {
     let (sender, receiver) = mpsc::channel();
     post.send(Message::Asked(request, sender));
-    let reply = receiver.recv_timeout(ANSWER_WITHIN);
-    answer(caller, &reply.unwrap_or_else(|_| Answer::error("krond did not answer in time")))
+    receiver.recv_timeout(ANSWER_WITHIN).unwrap_or_else(|error| match error {
+        RecvTimeoutError::Timeout => Answer::error("krond did not answer in time"),
+        RecvTimeoutError::Disconnected => Answer::error("krond has stopped"),
+    })
+}
+
+/// The way to the socket, however long the path of its directory is: that of a socket may have 107 bytes only.
+fn reach(state_dir: &Path) -> io::Result<(OwnedFd, PathBuf)> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(state_dir, flags, Mode::empty())?;
+    let path = format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd());
+    Ok((directory, path.into()))
+}
+
+/// A connection to the daemon of a state directory. `None` if there is none.
+fn connect(state_dir: &Path) -> io::Result<Option<UnixStream>> {
+    let connected = reach(state_dir).and_then(|(_directory, path)| UnixStream::connect(path));
+    match connected {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            Ok(None)
+        }
+        connected => connected.map(Some),
+    }
+}
+
+/// The process of the daemon of a state directory, which can be read once it has ended. `None` if there is no
+/// daemon, or it is in another namespace.
+///
+/// # Errors
+///
+/// If there is one and it cannot be reached.
+pub fn process(state_dir: &Path) -> io::Result<Option<OwnedFd>> {
+    let Some(stream) = connect(state_dir)? else { return Ok(None) };
+    let pid = socket_peercred(&stream)?.pid;
+    Ok(pidfd_open(pid, PidfdFlags::empty()).ok())
 }
 
 fn answer(mut caller: &UnixStream, answer: &Answer) -> io::Result<()> {
@@ -157,18 +270,18 @@ fn answer(mut caller: &UnixStream, answer: &Answer) -> io::Result<()> {
 ///
 /// If there is one and it does not answer.
 pub fn ask(state_dir: &Path, request: &Request) -> io::Result<Option<Answer>> {
-    let mut stream = match UnixStream::connect(state_dir.join(SOCKET)) {
-        Ok(stream) => stream,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
-            return Ok(None);
-        }
-        Err(error) => return Err(error),
-    };
+    let Some(mut stream) = connect(state_dir)? else { return Ok(None) };
     stream.set_read_timeout(Some(ANSWER_WITHIN + PATIENCE))?;
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
-    stream.write_all(&line)?;
+    // Who is refused is told so before everything is said.
+    let said = stream.write_all(&line);
     let mut reply = String::new();
-    stream.read_to_string(&mut reply)?;
+    let heard = BufReader::new(&stream).read_line(&mut reply);
+    if !reply.ends_with('\n') {
+        said?;
+        heard?;
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it has ended, or sent the caller away"));
+    }
     Ok(Some(serde_json::from_str(&reply)?))
 }

@@ -151,6 +151,23 @@ impl Directory {
     }
 }
 
+impl Directory {
+    /// A spare file under that name, if there is one.
+    fn reuse(&self, name: &str) -> io::Result<Option<File>> {
+        loop {
+            let Some(spare) = self.spare.borrow_mut().pop() else { return Ok(None) };
+            rustix::fs::renameat_with(&self.handle, spare, &self.handle, name, RenameFlags::NOREPLACE)?;
+            let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(&self.handle, name, flags, Mode::empty())?;
+            if rustix::fs::fstat(&file)?.st_nlink == 1 {
+                return Ok(Some(file.into()));
+            }
+            // It has another name, under which somebody keeps what is in it.
+            rustix::fs::unlinkat(&self.handle, name, AtFlags::empty())?;
+        }
+    }
+}
+
 impl Files for Directory {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
@@ -180,19 +197,14 @@ impl Files for Directory {
     }
 
     fn create(&self, name: &str, bytes: &[u8], modified: Timestamp) -> io::Result<()> {
-        let spare = self.spare.borrow_mut().pop();
-        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = match spare {
-            Some(spare) => {
-                rustix::fs::renameat_with(&self.handle, spare, &self.handle, name, RenameFlags::NOREPLACE)?;
-                rustix::fs::openat(&self.handle, name, flags, Mode::empty())?
-            }
+        let mut file = match self.reuse(name)? {
+            Some(file) => file,
             None => {
-                let flags = flags | OFlags::CREATE | OFlags::EXCL;
-                rustix::fs::openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR)?
+                let flags =
+                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                rustix::fs::openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR)?.into()
             }
         };
-        let mut file = File::from(file);
         file.write_all(bytes)?;
         file.set_len(bytes.len() as u64)?;
         let time = Timespec { tv_sec: modified.as_second(), tv_nsec: modified.subsec_nanosecond().into() };
@@ -256,6 +268,14 @@ pub struct DirectoryError {
     why: Why,
 }
 
+impl DirectoryError {
+    /// Whether the system could not open it, rather than that it may not be used.
+    #[must_use]
+    pub fn is_io(&self) -> bool {
+        matches!(self.why, Why::Io(_))
+    }
+}
+
 #[derive(Debug)]
 enum Why {
     Io(io::Error),
@@ -284,3 +304,27 @@ impl fmt::Display for DirectoryError {
 }
 
 impl std::error::Error for DirectoryError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_under_another_name_is_never_written_into() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::open(&place.path().join("state")).unwrap();
+        let write = |number: u8| {
+            let temporary = format!("{number}.tmp");
+            directory.create(&temporary, &[number; 3], Timestamp::UNIX_EPOCH).unwrap();
+            directory.sync(std::slice::from_ref(&temporary)).unwrap();
+            directory.rename(&temporary, "file").unwrap();
+            directory.sync_directory().unwrap();
+        };
+        (1..4).for_each(write);
+        directory.link("file", "kept").unwrap();
+        (4..8).for_each(write);
+        assert_eq!(directory.read("kept").unwrap().bytes, [3; 3]);
+        assert_eq!(directory.read("file").unwrap().bytes, [7; 3]);
+        assert_eq!(directory.list().unwrap().len(), 3, "and one to write into");
+    }
+}

@@ -13,8 +13,8 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use kron_core::RunId;
+use jiff::{SignedDuration, Timestamp};
+use kron_core::{PeriodId, RunId};
 use krontab::{Entry, Zones};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
@@ -30,9 +30,9 @@ use crate::children::{self, PidFd};
 use crate::clock;
 use crate::config;
 use crate::console;
-use crate::control::{self, Answer, Request};
-use crate::daemon::{Asker, Command, Daemon, Done, Effect, Event, Report, Ticket, Wake};
-use crate::directory::{Directory, Lock};
+use crate::control::{self, Answer, Control, Request};
+use crate::daemon::{Asker, Command, Configured, Daemon, Done, Effect, Event, Report, Ticket, Wake};
+use crate::directory::{Directory, DirectoryError, Lock};
 use crate::ender::{self, End};
 use crate::inbox::{self, Inbox, Message, Post};
 use crate::log::{self, Level, Line};
@@ -89,9 +89,14 @@ struct Host {
     daemon: Daemon,
     events: VecDeque<Event>,
     spawner: Spawner,
+    /// Whether it has ended, and no other could be started.
+    is_spawner_gone: bool,
+    /// How many descriptors krond was given, and so its runs get.
+    own_descriptors: Rlimit,
     runs: Runs,
     inbox: Inbox,
     post: Post,
+    control: Control,
     writer: Sender<Task>,
     ender: Sender<End>,
     voice: Voice,
@@ -102,6 +107,8 @@ struct Host {
     /// Who waits for the configuration to be read again.
     reloading: Vec<Sender<Answer>>,
     is_reading: bool,
+    /// Who wants it to be read again after that: it may have been edited since.
+    reload_next: Option<Vec<Sender<Answer>>>,
     poll: OwnedFd,
     wall: OwnedFd,
     uptime: OwnedFd,
@@ -119,6 +126,8 @@ struct Runs {
     own: HashMap<u32, (Slot, RunId)>,
     /// Runs of a krond before this one.
     adopted: HashMap<u64, (Slot, RunId, PidFd)>,
+    /// Those of them that could not be watched, and are tried again.
+    unwatched: Vec<(Slot, RunId, ProcessId)>,
     last_token: u64,
     /// Runs that were asked to end: they are over when their leader has ended, with this, and nothing is left of them.
     ending: HashMap<(Slot, RunId), Ending>,
@@ -154,8 +163,7 @@ impl Host {
         let system = |error: io::Error| Failure::Persistence(error.to_string());
         let zones = Arc::new(Zones::system());
         let entries = config::read(&settings.config, &zones).map_err(Failure::Config)?;
-        let directory =
-            Directory::open(&settings.state_dir).map_err(|error| Failure::State(error.to_string()))?;
+        let directory = Directory::open(&settings.state_dir)?;
         let lock = lock(&directory, &settings.state_dir)?;
         let outcomes = directory.inner(outcomes::DIRECTORY).map_err(system)?;
         let store = Store::new(directory, settings.on_missing_state);
@@ -165,7 +173,7 @@ impl Host {
         let signals = signals.collect::<io::Result<Vec<_>>>().map_err(system)?;
         // Its limits and environment are those of the runs, so it comes before krond's own are changed.
         let spawner = Spawner::start(Path::new("/proc/self/exe")).map_err(system)?;
-        raise_descriptors();
+        let own_descriptors = raise_descriptors();
 
         let new = entries.into_iter().map(|entry| (entry, true)).collect();
         let configured = writer::load_all(&store, new).map_err(Failure::State)?;
@@ -180,7 +188,7 @@ impl Host {
             Style::Console { .. } => log::Format::Text,
         };
         let now = clock::now();
-        control::start(&settings.state_dir, post.clone()).map_err(system)?;
+        let control = Control::start(&settings.state_dir, post.clone()).map_err(system)?;
         let mut host = Host {
             settings: settings.clone(),
             style,
@@ -189,6 +197,8 @@ impl Host {
             daemon: Daemon::new(settings.manners()),
             events: VecDeque::from([Event::Configured(configured)]),
             spawner,
+            is_spawner_gone: false,
+            own_descriptors,
             runs: Runs::default(),
             writer: writer::start(store, post.clone()),
             ender: ender::start(post.clone()),
@@ -199,12 +209,14 @@ impl Host {
             ),
             inbox,
             post,
+            control,
             metrics: Metrics::new(),
             metrics_at: now.uptime,
             askers: HashMap::new(),
             last_asker: 0,
             reloading: Vec::new(),
             is_reading: false,
+            reload_next: None,
             poll,
             wall: timer(TimerfdClockId::Realtime)?,
             uptime: timer(TimerfdClockId::Boottime)?,
@@ -251,8 +263,11 @@ impl Host {
         }
         let stopped = Line::new(clock::now().wall, Level::Info, "scheduler", "stopped");
         self.tell(&stopped);
-        let _ = std::fs::remove_file(self.settings.state_dir.join(control::SOCKET));
+        // Whoever still waits is told that there is no answer.
+        drop((self.askers, self.reloading, self.reload_next, self.inbox));
+        self.control.close();
         self.voice.close();
+        let _ = std::fs::remove_file(self.settings.state_dir.join(control::SOCKET));
     }
 
     /// Finds out what has happened.
@@ -327,12 +342,25 @@ impl Host {
             let error = "the spawner has ended".to_owned();
             self.events.push_back(Event::SpawnFailed(ticket, error));
         }
-        match Spawner::start(Path::new("/proc/self/exe")) {
+        self.is_spawner_gone = true;
+        // It would be heard of again and again.
+        let _ = epoll::delete(&self.poll, &self.spawner);
+        self.restart_spawner();
+    }
+
+    fn restart_spawner(&mut self) {
+        // Its limits are those of the runs, and not krond's own.
+        let raised = getrlimit(Resource::Nofile);
+        let _ = setrlimit(Resource::Nofile, self.own_descriptors);
+        let started = Spawner::start(Path::new("/proc/self/exe"));
+        let _ = setrlimit(Resource::Nofile, raised);
+        match started {
             Ok(spawner) => {
                 self.spawner = spawner;
                 let data = EventData::new_u64(SPAWNER);
-                if let Err(error) = epoll::add(&self.poll, &self.spawner, data, EventFlags::IN) {
-                    self.fail("listen to the spawner", &error.into());
+                match epoll::add(&self.poll, &self.spawner, data, EventFlags::IN) {
+                    Ok(()) => self.is_spawner_gone = false,
+                    Err(error) => self.fail("listen to the spawner", &error.into()),
                 }
             }
             Err(error) => self.fail("start the spawner", &error),
@@ -376,14 +404,7 @@ impl Host {
                 let _ = self.writer.send(Task::Load(entries.collect()));
             }
             Message::Read(Err(errors)) => self.reload_failed(&errors),
-            Message::Loaded(Ok(configured)) => {
-                self.is_reading = false;
-                let jobs = configured.len();
-                self.events.push_back(Event::Configured(configured));
-                for caller in self.reloading.drain(..) {
-                    let _ = caller.send(Answer::ok(json!({ "jobs": jobs })));
-                }
-            }
+            Message::Loaded(Ok(configured)) => self.configure(configured),
             Message::Loaded(Err(error)) => self.reload_failed(&[error]),
             Message::Retried(slot, recovered) => self.events.push_back(Event::StateLoaded(slot, recovered)),
             Message::Written(answers, took) => {
@@ -406,34 +427,64 @@ impl Host {
         }
     }
 
+    /// Takes on a configuration.
+    fn configure(&mut self, configured: Vec<Configured>) {
+        // A job that was removed before may be forgotten by now, and then its state must be looked for after all.
+        while let Some(event) = self.events.pop_front() {
+            self.feed(event);
+        }
+        let is_unknown = |job: &Configured| job.memory.is_none() && !self.daemon.knows(job.entry.identity());
+        if configured.iter().any(is_unknown) {
+            let entries = configured.into_iter().map(|job| job.entry).collect();
+            return self.receive(Message::Read(Ok(entries)));
+        }
+        let jobs = configured.len();
+        self.feed(Event::Configured(configured));
+        for caller in self.reloading.drain(..) {
+            let _ = caller.send(Answer::ok(json!({ "jobs": jobs })));
+        }
+        self.has_reloaded();
+    }
+
     /// Reads the krontabs again, in a thread of its own.
     fn reload(&mut self, caller: Option<Sender<Answer>>) {
-        self.reloading.extend(caller);
         if self.is_reading {
-            return;
+            return self.reload_next.get_or_insert_default().extend(caller);
         }
+        self.reloading.extend(caller);
         self.is_reading = true;
         let (config, zones, post) =
             (self.settings.config.clone(), Arc::clone(&self.zones), self.post.clone());
         thread::spawn(move || post.send(Message::Read(config::read(&config, &zones))));
     }
 
-    fn reload_failed(&mut self, errors: &[String]) {
+    fn has_reloaded(&mut self) {
         self.is_reading = false;
+        if let Some(callers) = self.reload_next.take() {
+            self.reload(None);
+            self.reloading = callers;
+        }
+    }
+
+    fn reload_failed(&mut self, errors: &[String]) {
         for error in errors {
             let line = Line::new(clock::now().wall, Level::Error, "scheduler", "error")
                 .with("operation", "reload")
                 .with("error", error.as_str());
             self.tell(&line);
         }
-        let why = format!("the configuration stays as it was:\n{}", errors.join("\n"));
+        let why = format!("the configuration stays as it was: {}", config::listed(errors));
         for caller in self.reloading.drain(..) {
             let _ = caller.send(Answer::error(&why));
         }
+        self.has_reloaded();
     }
 
     /// Lets the daemon work until nothing is left to tell it.
     fn work(&mut self) {
+        for (slot, run, process) in std::mem::take(&mut self.runs.unwatched) {
+            self.watch(slot, run, &process);
+        }
         let mut wake = self.feed(Event::Tick);
         while let Some(event) = self.events.pop_front() {
             wake = self.feed(event);
@@ -484,6 +535,9 @@ impl Host {
     fn carry_out(&mut self, effect: Effect, now: Moment) {
         match effect {
             Effect::PrepareChild { ticket, entry, run, chosen } => {
+                if self.is_spawner_gone {
+                    self.restart_spawner();
+                }
                 let launch = self.launch(ticket, &entry, run, chosen);
                 if let Err(error) = self.spawner.prepare(&launch) {
                     self.events.push_back(Event::SpawnFailed(ticket, error.to_string()));
@@ -549,13 +603,19 @@ impl Host {
         let pidfd = match children::identify(process) {
             Ok(Some(pidfd)) => pidfd,
             Ok(None) => return self.events.push_back(Event::Exited(slot, run, None)),
-            Err(error) => return self.fail("find an adopted run", &error),
+            Err(error) => {
+                self.runs.unwatched.push((slot, run, *process));
+                return self.fail("find an adopted run", &error);
+            }
         };
         self.runs.last_token += 1;
         let token = ADOPTED + self.runs.last_token;
         match epoll::add(&self.poll, &pidfd, EventData::new_u64(token), EventFlags::IN) {
             Ok(()) => drop(self.runs.adopted.insert(token, (slot, run, pidfd))),
-            Err(error) => self.fail("watch an adopted run", &error.into()),
+            Err(error) => {
+                self.runs.unwatched.push((slot, run, *process));
+                self.fail("watch an adopted run", &error.into());
+            }
         }
     }
 
@@ -599,11 +659,9 @@ impl Host {
         let answer = match request {
             Request::Status => Answer::ok(self.status()),
             Request::Metrics => Answer::ok(self.metrics.render(&self.gauges())),
-            Request::Jobs { job: None } => {
-                Answer::ok(self.daemon.slots().filter_map(|slot| self.view(slot)).collect::<Vec<_>>())
-            }
+            Request::Jobs { job: None } => return self.tell_jobs(self.daemon.slots().collect(), caller),
             Request::Jobs { job: Some(job) } => match self.find(&job) {
-                Ok(slot) => Answer::ok(vec![self.view(slot)]),
+                Ok(slot) => return self.tell_jobs(vec![slot], caller),
                 Err(why) => Answer::error(why),
             },
             Request::Run { job } => match self.find(&job) {
@@ -673,7 +731,7 @@ impl Host {
         let held = self.daemon.slots().filter_map(|slot| self.view_held(slot)).take(LISTED_MAX);
         let next = self.daemon.soonest().take(SOONEST_MAX).filter_map(|slot| {
             let (entry, state, _) = self.daemon.job(slot)?;
-            NextView::of(&entry.job, state, now)
+            NextView::of(&entry.job, state.watermark(), &state.pending, now)
         });
         StatusView {
             running: true,
@@ -701,18 +759,24 @@ impl Host {
         })
     }
 
-    fn view(&self, slot: Slot) -> Option<JobView> {
+    /// Tells of jobs, in a thread of its own: to look for the next runs of very many takes longer than anybody's
+    /// deadline.
+    fn tell_jobs(&self, slots: Vec<Slot>, caller: Sender<Answer>) {
+        let known: Vec<Known> = slots.into_iter().filter_map(|slot| self.known(slot)).collect();
+        let now = clock::now().wall;
+        thread::spawn(move || {
+            let views: Vec<JobView> = known.into_iter().map(|known| known.view(now)).collect();
+            let _ = caller.send(Answer::ok(views));
+        });
+    }
+
+    fn known(&self, slot: Slot) -> Option<Known> {
         let (entry, state, _) = self.daemon.job(slot)?;
-        Some(JobView {
-            identity: entry.identity().to_owned(),
-            name: entry.name.clone(),
-            line: entry.line,
-            schedule: entry.schedule.text().to_owned(),
-            timezone: entry.zone_name().to_owned(),
-            description: entry.description.clone(),
-            suspended: entry.job.policy().suspend,
-            next: NextView::of(&entry.job, state, clock::now().wall),
+        Some(Known {
+            entry: Arc::clone(entry),
             last: LastView::of(state),
+            watermark: state.watermark(),
+            pending: state.pending.clone(),
             active: state.runs.iter().map(RunView::from).collect(),
             held: self.view_held(slot),
         })
@@ -723,6 +787,8 @@ impl Host {
         let Some((entry, state, _)) = self.daemon.job(slot) else { return Answer::error("job not found") };
         let now = clock::now().wall;
         let watermark = state.watermark().map(|watermark| watermark.nominal());
+        let opens_before = SignedDuration::from_secs(entry.job.window().opens_before().as_seconds() + 1);
+        let usual = now.saturating_add(opens_before).unwrap_or(Timestamp::MAX);
         let again =
             entry.job.schedule().occurrences_after(now).take_while(|nominal| Some(*nominal) <= watermark);
         let again: Vec<String> = again.take(LISTED_MAX + 1).map(|nominal| nominal.to_string()).collect();
@@ -730,10 +796,40 @@ impl Host {
             "identity": entry.identity(),
             "now": now,
             "watermark": watermark,
-            "isAhead": watermark.is_some_and(|watermark| watermark > now),
+            // A window that opens before its nominal time leads a job that far by itself.
+            "isAhead": watermark.is_some_and(|watermark| watermark > usual),
             "more": again.len() > LISTED_MAX,
             "couldRunAgain": again.into_iter().take(LISTED_MAX).collect::<Vec<_>>(),
         }))
+    }
+}
+
+/// What is known of a job, and quickly copied.
+struct Known {
+    entry: Arc<Entry>,
+    last: Option<LastView>,
+    watermark: Option<PeriodId>,
+    pending: Vec<PeriodId>,
+    active: Vec<RunView>,
+    held: Option<HeldView>,
+}
+
+impl Known {
+    fn view(self, now: Timestamp) -> JobView {
+        let Known { entry, last, watermark, pending, active, held } = self;
+        JobView {
+            identity: entry.identity().to_owned(),
+            name: entry.name.clone(),
+            line: entry.line,
+            schedule: entry.schedule.text().to_owned(),
+            timezone: entry.zone_name().to_owned(),
+            description: entry.description.clone(),
+            suspended: entry.job.policy().suspend,
+            next: NextView::of(&entry.job, watermark, &pending, now),
+            last,
+            active,
+            held,
+        }
     }
 }
 
@@ -756,16 +852,26 @@ fn listen(signal: i32) -> io::Result<(i32, UnixStream)> {
     Ok((signal, ours))
 }
 
-/// Takes as many descriptors as krond may have: adopted runs need one each.
-fn raise_descriptors() {
+/// Takes as many descriptors as krond may have: adopted runs need one each. Tells how many it had.
+fn raise_descriptors() -> Rlimit {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    limit
+}
+
+impl From<DirectoryError> for Failure {
+    fn from(error: DirectoryError) -> Failure {
+        match error.is_io() {
+            true => Failure::Persistence(error.to_string()),
+            false => Failure::State(error.to_string()),
+        }
+    }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Config(errors) => f.write_str(&errors.join("\n")),
+            Failure::Config(errors) => f.write_str(&config::listed(errors)),
             Failure::State(why) | Failure::Lock(why) | Failure::Persistence(why) => f.write_str(why),
         }
     }

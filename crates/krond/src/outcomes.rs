@@ -1,7 +1,7 @@
 //! The daily records: `outcomes/YYYY-MM-DD.jsonl`, for people. Nothing is decided by them.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -26,13 +26,15 @@ pub struct Outcomes {
     directory: Directory,
     keep_days: u16,
     today: Option<(Date, File)>,
+    /// Whether the last line of the file may be half a line.
+    is_torn: bool,
 }
 
 impl Outcomes {
     /// Records in that directory. Those of more days ago are removed.
     #[must_use]
     pub fn new(directory: Directory, keep_days: u16) -> Outcomes {
-        Outcomes { directory, keep_days, today: None }
+        Outcomes { directory, keep_days, today: None, is_torn: false }
     }
 
     /// Writes records down. One that cannot be written is lost to people, and to nothing else.
@@ -45,15 +47,27 @@ impl Outcomes {
             let day = day(record.at);
             if self.today.as_ref().is_none_or(|(today, _)| *today != day) {
                 self.forget(day);
-                self.today = Some((day, self.directory.append(&file_name(day))?));
+                let name = file_name(day);
+                self.is_torn = !self.ends_with_a_line(&name);
+                self.today = Some((day, self.directory.append(&name)?));
             }
             let (_, file) = self.today.as_mut().expect("it was opened");
             // One write for a line, so that no reader sees half of it.
-            let mut line = serde_json::to_vec(record)?;
+            let mut line = if self.is_torn { vec![b'\n'] } else { Vec::new() };
+            serde_json::to_writer(&mut line, record)?;
             line.push(b'\n');
+            self.is_torn = true;
             file.write_all(&line)?;
+            self.is_torn = false;
         }
         Ok(())
+    }
+
+    /// Whether a file is empty, or ends as a line does: a crash of the machine may have left half of one.
+    fn ends_with_a_line(&self, name: &str) -> bool {
+        let Ok(mut file) = self.directory.reader(name) else { return true };
+        let mut last = [b'\n'];
+        file.seek(SeekFrom::End(-1)).and_then(|_| file.read_exact(&mut last)).is_err() || last == *b"\n"
     }
 
     /// Removes the records of days that are long over.
@@ -119,12 +133,12 @@ pub fn records(report: &Report, at: Timestamp) -> Vec<RecordView> {
     whats.into_iter().map(|what| RecordView { at, identity: identity.to_owned(), what }).collect()
 }
 
-/// Reads all records of one job, the oldest first. Lines that are none are passed over.
+/// Reads all records of the jobs whose identities are wanted, the oldest first. Lines that are none are passed over.
 ///
 /// # Errors
 ///
 /// If the directory cannot be read.
-pub fn read(directory: &Directory, identity: &str) -> io::Result<Vec<RecordView>> {
+pub fn read(directory: &Directory, is_wanted: impl Fn(&str) -> bool) -> io::Result<Vec<RecordView>> {
     let mut found = Vec::new();
     for name in directory.list()? {
         if parse_name(&name).is_none() {
@@ -134,11 +148,11 @@ pub fn read(directory: &Directory, identity: &str) -> io::Result<Vec<RecordView>
         let mut line = Vec::new();
         loop {
             line.clear();
-            if io::Read::take(&mut reader, LINE_BYTES_MAX).read_until(b'\n', &mut line)? == 0 {
+            if (&mut reader).take(LINE_BYTES_MAX).read_until(b'\n', &mut line)? == 0 {
                 break;
             }
             let record = serde_json::from_slice::<RecordView>(&line);
-            found.extend(record.into_iter().filter(|record| record.identity == identity));
+            found.extend(record.into_iter().filter(|record| is_wanted(&record.identity)));
         }
     }
     Ok(found)

@@ -253,16 +253,21 @@ impl From<&Ending> for EndingView {
 
 impl NextView {
     /// The next period of a job after everything that is handled.
-    pub(crate) fn of(job: &kron_core::Job, state: &State, now: Timestamp) -> Option<NextView> {
+    pub(crate) fn of(
+        job: &kron_core::Job,
+        watermark: Option<PeriodId>,
+        pending: &[PeriodId],
+        now: Timestamp,
+    ) -> Option<NextView> {
         if job.policy().suspend {
             return None;
         }
-        let pending = state.pending.iter().map(|period| period.nominal());
+        let pending = pending.iter().map(|period| period.nominal());
         let opens_before = jiff::SignedDuration::from_secs(job.window().opens_before().as_seconds());
         let window = jiff::SignedDuration::from_secs(job.window().duration().as_seconds());
         // A period whose window has opened may still be waiting for its chosen time.
         let from = now.saturating_sub(window).unwrap_or(Timestamp::MIN).saturating_sub(opens_before);
-        let mark = state.watermark().map(PeriodId::nominal).unwrap_or(Timestamp::MIN);
+        let mark = watermark.map(PeriodId::nominal).unwrap_or(Timestamp::MIN);
         let mut after = from.unwrap_or(Timestamp::MIN).max(mark);
         let open = std::iter::from_fn(|| {
             after = job.schedule().next_after(after)?;

@@ -1,12 +1,16 @@
 //! The threads that tell people: one prints the log, one keeps the records. Neither can hold up the daemon.
 
+use std::convert::Infallible;
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::{self, JoinHandle};
+use std::thread;
+use std::time::Duration;
 
-use crate::log::{Format, Line};
+use crate::log::{Format, Level, Line};
 use crate::outcomes::Outcomes;
 use crate::view::RecordView;
 
@@ -25,9 +29,11 @@ pub enum Style {
 /// The way to both threads. They end, and have told everything, when it is [closed](Voice::close).
 #[derive(Debug)]
 pub(crate) struct Voice {
-    lines: Sender<String>,
-    notes: Sender<Note>,
-    threads: Vec<JoinHandle<()>>,
+    lines: Queue<String>,
+    notes: Queue<Note>,
+    format: Format,
+    /// Both threads hold the other end until they have told everything.
+    done: Receiver<Infallible>,
 }
 
 #[derive(Debug)]
@@ -36,47 +42,102 @@ enum Note {
     Metrics(String),
 }
 
+/// How much may wait to be told. Where nobody reads, the rest is counted and not kept.
+const WAITING_MAX: usize = 1 << 20;
+
+/// How long the end of the daemon may wait for who does not read.
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
+
+/// Things on their way to a thread.
+#[derive(Clone, Debug)]
+struct Queue<T> {
+    sender: Sender<T>,
+    waiting: Arc<AtomicUsize>,
+    dropped: Arc<AtomicUsize>,
+}
+
+impl<T> Queue<T> {
+    fn new() -> (Queue<T>, impl Iterator<Item = T>) {
+        let (sender, receiver) = mpsc::channel();
+        let waiting = Arc::<AtomicUsize>::default();
+        let queue = Queue { sender, waiting: Arc::clone(&waiting), dropped: Arc::default() };
+        let taken = receiver.into_iter().inspect(move |_| {
+            waiting.fetch_sub(1, Ordering::Relaxed);
+        });
+        (queue, taken)
+    }
+
+    /// Sends it, or counts it as dropped. Tells how many were dropped before it.
+    fn send(&self, thing: T) -> usize {
+        if self.waiting.fetch_add(1, Ordering::Relaxed) >= WAITING_MAX {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+            return 0;
+        }
+        let _ = self.sender.send(thing);
+        self.dropped.swap(0, Ordering::Relaxed)
+    }
+}
+
 impl Voice {
     /// Starts both.
     pub(crate) fn start(outcomes: Outcomes, metrics_file: Option<PathBuf>, format: Format) -> Voice {
-        let (lines, to_print) = mpsc::channel();
-        let (notes, to_keep) = mpsc::channel();
+        let (lines, to_print) = Queue::new();
+        let (notes, to_keep) = Queue::new();
         let complain = lines.clone();
-        let threads = vec![
-            thread::spawn(move || print(&to_print)),
-            thread::spawn(move || keep(outcomes, metrics_file.as_ref(), &to_keep, &complain, format)),
-        ];
-        Voice { lines, notes, threads }
+        let (at_work, done) = mpsc::channel();
+        let also_at_work = at_work.clone();
+        thread::spawn(move || {
+            print(to_print);
+            drop(at_work);
+        });
+        thread::spawn(move || {
+            keep(outcomes, metrics_file.as_ref(), to_keep, &complain, format);
+            drop(also_at_work);
+        });
+        Voice { lines, notes, format, done }
     }
 
     /// Prints a line.
     pub(crate) fn print(&self, line: String) {
-        let _ = self.lines.send(line);
+        let dropped = self.lines.send(line);
+        self.tell_dropped("write log", dropped);
     }
 
     /// Writes records down.
     pub(crate) fn keep(&self, records: Vec<RecordView>) {
         if !records.is_empty() {
-            let _ = self.notes.send(Note::Records(records));
+            let dropped = self.notes.send(Note::Records(records));
+            self.tell_dropped("write outcomes", dropped);
         }
     }
 
     /// Replaces the file of metrics.
     pub(crate) fn publish(&self, metrics: String) {
-        let _ = self.notes.send(Note::Metrics(metrics));
+        self.notes.send(Note::Metrics(metrics));
     }
 
-    /// Waits until everything is told.
-    pub(crate) fn close(self) {
-        let Voice { lines, notes, threads } = self;
-        drop((lines, notes));
-        for thread in threads {
-            let _ = thread.join();
+    fn tell_dropped(&self, operation: &'static str, dropped: usize) {
+        if dropped > 0 {
+            let error = format!("{dropped} were dropped, because nobody took them");
+            self.lines.send(complaint(operation, &error).render(self.format));
         }
+    }
+
+    /// Waits until everything is told, but not for ever.
+    pub(crate) fn close(self) {
+        let Voice { lines, notes, done, .. } = self;
+        drop((lines, notes));
+        let _ = done.recv_timeout(CLOSE_WITHIN);
     }
 }
 
-fn print(lines: &Receiver<String>) {
+fn complaint(operation: &'static str, error: &str) -> Line {
+    let line = Line::new(crate::clock::now().wall, Level::Error, "scheduler", "error");
+    line.with("operation", operation).with("error", error)
+}
+
+fn print(lines: impl Iterator<Item = String>) {
     for line in lines {
         // Where nobody listens, nobody is told.
         let _ = writeln!(io::stderr().lock(), "{line}");
@@ -86,8 +147,8 @@ fn print(lines: &Receiver<String>) {
 fn keep(
     mut outcomes: Outcomes,
     metrics_file: Option<&PathBuf>,
-    notes: &Receiver<Note>,
-    complain: &Sender<String>,
+    notes: impl Iterator<Item = Note>,
+    complain: &Queue<String>,
     format: Format,
 ) {
     for note in notes {
@@ -96,9 +157,7 @@ fn keep(
             Note::Metrics(text) => ("write metrics", replace(metrics_file, &text)),
         };
         if let Err(error) = kept {
-            let line = Line::new(crate::clock::now().wall, crate::log::Level::Error, "scheduler", "error");
-            let line = line.with("operation", what).with("error", error.to_string());
-            let _ = complain.send(line.render(format));
+            complain.send(complaint(what, &error.to_string()).render(format));
         }
     }
 }

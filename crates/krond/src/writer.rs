@@ -6,8 +6,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
 use krontab::Entry;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::children;
+use crate::children::{self, PidFd};
 use crate::clock;
 use crate::daemon::{Configured, Recovered};
 use crate::directory::Directory;
@@ -110,5 +111,15 @@ fn recover(store: &Store<Directory>, entry: &Entry) -> Result<Recovered, Refused
 /// Whether that very process is there. One that cannot be looked at is taken for there: what is not known to have
 /// ended must not be overlapped.
 fn is_running(process: &ProcessId) -> bool {
-    !matches!(children::identify(process), Ok(None))
+    match children::identify(process) {
+        Ok(None) => false,
+        Ok(Some(pidfd)) => !has_ended(&pidfd),
+        Err(_) => true,
+    }
+}
+
+/// Whether a process has ended, and nobody has taken it yet.
+fn has_ended(pidfd: &PidFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
 }

@@ -56,20 +56,47 @@ impl Place {
     }
 }
 
-/// The job of that identity, or the only one of that name, in the krontabs.
-pub(crate) fn find_job(settings: &Settings, job: &str) -> Result<Arc<Entry>, Failure> {
-    let entries = config::read(&settings.config, &Zones::system())
-        .map_err(|errors| Failure::Usage(errors.join("\n")))?;
-    let found: Vec<&Arc<Entry>> =
-        entries.iter().filter(|entry| entry.identity() == job || entry.name == job).collect();
-    match found.as_slice() {
-        [] => Err(Failure::No(format!("job not found: {job}"))),
-        [entry] => Ok(Arc::clone(entry)),
-        several => {
-            let identities: Vec<&str> = several.iter().map(|entry| entry.identity()).collect();
-            Err(Failure::No(format!("several jobs are called {job}; name one of {}", identities.join(", "))))
+/// Where the krontabs are, for a command that reads them itself.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Krontabs {
+    /// The krontabs: a directory, or one file [default: those of the krond that runs there, or of the settings]
+    #[arg(long, value_name = "PATH")]
+    config: Option<PathBuf>,
+}
+
+impl Krontabs {
+    /// The job of that identity, or the only one of that name.
+    pub(crate) fn find(&self, job: &str, settings: &Settings) -> Result<Arc<Entry>, Failure> {
+        let found = self.find_all(job, settings)?;
+        match found.as_slice() {
+            [] => Err(Failure::No(format!("job not found: {job}"))),
+            [entry] => Ok(Arc::clone(entry)),
+            several => Err(ambiguous(job, several.iter().map(|entry| entry.identity()))),
         }
     }
+
+    /// The jobs of that identity or name.
+    pub(crate) fn find_all(&self, job: &str, settings: &Settings) -> Result<Vec<Arc<Entry>>, Failure> {
+        let path = match &self.config {
+            Some(path) => absolute(path)?,
+            None => running_config(settings).unwrap_or_else(|| settings.config.clone()),
+        };
+        let entries = config::read(&path, &Zones::system())
+            .map_err(|errors| Failure::Usage(config::listed(&errors)))?;
+        Ok(entries.into_iter().filter(|entry| entry.identity() == job || entry.name == job).collect())
+    }
+}
+
+/// A name that several jobs have.
+pub(crate) fn ambiguous<'a>(job: &str, identities: impl Iterator<Item = &'a str>) -> Failure {
+    let identities = identities.collect::<Vec<_>>().join(", ");
+    Failure::No(format!("several jobs are called {job}; name one of {identities}"))
+}
+
+/// The krontabs of the daemon that runs there, if one does.
+fn running_config(settings: &Settings) -> Option<PathBuf> {
+    let status = control::ask(&settings.state_dir, &Request::Status).ok()??;
+    Some(status.result.get("config")?.as_str()?.into())
 }
 
 /// The absolute path of a file that was named.

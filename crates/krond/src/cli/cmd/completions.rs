@@ -8,7 +8,10 @@ use crate::cli::answer::{Answer, Failure};
 
 /// Prints completions for a shell.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  krond completions bash > /etc/bash_completion.d/krond")]
+#[command(
+    after_help = "Examples:\n  krond completions bash > /etc/bash_completion.d/krond\n  krond completions fish > ~/.config/fish/completions/krond.fish\n\n\
+                        Exit codes: 0 done; 2 wrong arguments."
+)]
 pub(crate) struct Args {
     /// The shell
     #[arg(value_enum)]

@@ -19,7 +19,8 @@ use crate::cli::answer::{Answer, Failure, has_colours};
 /// Runs a handful of lively jobs in a temporary directory, and tells what happens. Ctrl-C ends it.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  krond demo\n  krond demo --seconds 60\n\nWhat it does is forgotten when it ends."
+    after_help = "Examples:\n  krond demo\n  krond demo --seconds 60\n\nWhat it does is forgotten when it ends.\n\n\
+                  Exit codes: 0 it has ended; 2 there is no place for it; 4 the system does not work."
 )]
 pub(crate) struct Args {
     /// End after so many seconds
@@ -66,19 +67,9 @@ fn introduce(settings: &Settings) {
     }
     eprintln!("\nAsk it from another terminal:");
     for command in ["jobs", "history tide", "why tide --at now", "run tide", "status"] {
-        eprintln!("    krond {command} --state-dir {state}{}", settings_flag(settings, command));
+        eprintln!("    krond {command} --state-dir {state}");
     }
     eprintln!();
-}
-
-/// `history` and `why` read the krontabs as well.
-fn settings_flag(settings: &Settings, command: &str) -> String {
-    if !command.starts_with("history") && !command.starts_with("why") {
-        return String::new();
-    }
-    let file = settings.state_dir.with_file_name("krond.toml");
-    let _ = fs::write(&file, format!("config = {:?}\n", settings.config.display().to_string()));
-    format!(" --settings {}", file.display())
 }
 
 /// Runs are ended with the demonstration, so that nothing of it is left behind.

@@ -31,6 +31,9 @@ impl Args {
 }
 
 fn text(jobs: &[JobView]) -> String {
+    if jobs.is_empty() {
+        return "no jobs: `krond status` tells where they are looked for\n".into();
+    }
     let width =
         |cell: fn(&JobView) -> usize, head: &str| jobs.iter().map(cell).max().unwrap_or(0).max(head.len());
     let (name, schedule) = (width(|job| job.name.len(), "JOB"), width(|job| job.schedule.len(), "SCHEDULE"));

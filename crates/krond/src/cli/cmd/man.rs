@@ -8,7 +8,8 @@ use crate::cli::answer::{Answer, Failure};
 /// Prints the manual page.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  krond man > /usr/local/share/man/man8/krond.8\n  krond man why | man -l -"
+    after_help = "Examples:\n  krond man > /usr/local/share/man/man8/krond.8\n  krond man why | man -l -\n\n\
+                  Exit codes: 0 done; 2 no such command."
 )]
 pub(crate) struct Args {
     /// A command, for its own page

@@ -20,6 +20,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(&self) -> Result<Answer, Failure> {
         let answer: Value = self.place.ask(&Request::Reload)?;
-        Ok(Answer::text(format!("krond has {} jobs now\n", answer["jobs"])))
+        let jobs = if answer["jobs"] == 1 { "job" } else { "jobs" };
+        Ok(Answer::text(format!("krond has {} {jobs} now\n", answer["jobs"])))
     }
 }

@@ -6,7 +6,7 @@ use crate::cli::answer::{Answer, Failure};
 
 /// Prints a settings file with every setting, its default and what it does.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  krond settings > /etc/krond.toml")]
+#[command(after_help = "Examples:\n  krond settings > /etc/krond.toml\n\nExit codes: 0 done.")]
 pub(crate) struct Args {}
 
 impl Args {

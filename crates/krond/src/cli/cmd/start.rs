@@ -77,8 +77,7 @@ impl Args {
         let system = |error: io::Error| Failure::Start(host::Failure::Persistence(error.to_string()));
         let state_dir = &settings.state_dir;
         // It is checked before anything is written into it.
-        Directory::open(state_dir)
-            .map_err(|error| Failure::Start(host::Failure::State(error.to_string())))?;
+        Directory::open(state_dir).map_err(|error| Failure::Start(error.into()))?;
         if control::ask(state_dir, &Request::Status).ok().flatten().is_some() {
             let why = format!("krond is running already, with its state in {}", state_dir.display());
             return Err(Failure::Start(host::Failure::Lock(why)));

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use kron_core::PeriodId;
 use krond::control::Request;
 use krond::view::StatusView;
 use serde_json::json;
@@ -36,8 +37,10 @@ impl Args {
 }
 
 fn text(status: &StatusView) -> String {
-    let mut text = format!("running since {} (pid {})\n", status.started_at, status.pid);
-    let _ = writeln!(text, "jobs:      {} ({} runs active)", status.jobs, status.active);
+    let since = PeriodId::new(status.started_at);
+    let mut text = format!("running since {since} (pid {})\n", status.pid);
+    let runs = if status.active == 1 { "run" } else { "runs" };
+    let _ = writeln!(text, "jobs:      {} ({} {runs} active)", status.jobs, status.active);
     let _ = match &status.next {
         Some(next) => {
             let chosen = next.chosen.map(|chosen| chosen.to_string()).unwrap_or_default();
@@ -50,8 +53,11 @@ fn text(status: &StatusView) -> String {
     for held in &status.held {
         let _ = writeln!(
             text,
-            "held:      {}: could not {} ({} times): {}",
-            held.identity, held.operation, held.failures, held.error
+            "held:      {}: could not {} ({}): {}",
+            held.identity,
+            held.operation,
+            if held.failures == 1 { "once".into() } else { format!("{} times in a row", held.failures) },
+            held.error
         );
     }
     text

@@ -1,9 +1,11 @@
 //! `krond stop`.
 
-use std::time::Duration;
+use std::path::Path;
 
 use krond::control::{self, Request};
 use krond::daemon::Farewell;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use serde_json::Value;
 
 use crate::cli::answer::{Answer, Failure};
@@ -24,7 +26,7 @@ pub(crate) struct Args {
     end_runs: bool,
 }
 
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Answer, Failure> {
@@ -34,15 +36,21 @@ impl Args {
             (_, true) => Some(Farewell::End),
             (false, false) => None,
         };
+        let process = control::process(&state_dir).ok().flatten();
         let _: Value = self.place.ask(&Request::Stop { runs })?;
-        // It answers no more when it has ended. Runs may take as long as they like.
-        while control::ask(&state_dir, &Request::Status).ok().flatten().is_some() {
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "somebody waits for this command, and nothing else does"
-            )]
-            std::thread::sleep(LOOK_EVERY);
+        // Runs may take as long as they like. Once the process has ended, another can be started.
+        if let Some(process) = process {
+            while let Err(Errno::INTR) = poll(&mut [PollFd::new(&process, PollFlags::IN)], None) {}
+        } else {
+            wait_for_silence(&state_dir);
         }
         Ok(Answer::text("krond has stopped\n"))
+    }
+}
+
+/// Waits until nobody answers any more, where the daemon cannot be seen.
+fn wait_for_silence(state_dir: &Path) {
+    while control::ask(state_dir, &Request::Status).ok().flatten().is_some() {
+        let _ = poll(&mut [], Some(&LOOK_EVERY));
     }
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::history::{records, sentence};
 use crate::cli::Format;
 use crate::cli::answer::{Answer, Failure};
-use crate::cli::place::{Place, find_job};
+use crate::cli::place::{Krontabs, Place};
 
 /// Tells why a job did or did not run at a time: from the records what became of its periods, and from the engine how
 /// their times were chosen.
@@ -29,6 +29,8 @@ pub(crate) struct Args {
     /// The time, such as 2026-03-01T02:30:00Z, or `now`
     #[arg(long, value_name = "TIME")]
     at: String,
+    #[command(flatten)]
+    krontabs: Krontabs,
     #[command(flatten)]
     place: Place,
     /// How the answer is printed
@@ -85,8 +87,8 @@ impl Args {
                 ))
             })?,
         };
-        let entry = find_job(&settings, &self.job)?;
-        let records = records(&settings.state_dir, entry.identity())?;
+        let entry = self.krontabs.find(&self.job, &settings)?;
+        let records = records(&settings.state_dir, |identity| identity == entry.identity())?;
         let view = view(&entry, at, now, &records);
         Ok(Answer::of(&view, self.format, || text(&view)))
     }
@@ -175,7 +177,7 @@ fn verdict(entry: &Entry, decision: &Decision, now: Timestamp, records: &[Record
 }
 
 /// A reason in words.
-fn words(reason: &str) -> &str {
+pub(crate) fn words(reason: &str) -> &str {
     match reason {
         "started" => "its time had come, and it was started",
         "found-running" => "a run of it was found under way",
@@ -194,8 +196,12 @@ fn text(view: &WhyView) -> String {
         let chosen = period.chosen.map_or_else(|| "none".into(), |chosen| chosen.to_string());
         let _ = writeln!(text, "\n{head} {}", period.period);
         let _ = writeln!(text, "  window:   {} to {}", period.window_start, period.window_end);
-        let _ =
-            writeln!(text, "  chosen:   {chosen} (attempt {}, seed {})", period.attempts, period.seed_hash);
+        let attempt = match period.attempts {
+            // A window without length has one time, and nothing is drawn.
+            0 => String::new(),
+            attempts => format!("attempt {attempts}, "),
+        };
+        let _ = writeln!(text, "  chosen:   {chosen} ({attempt}seed {})", period.seed_hash);
         let _ = writeln!(text, "  verdict:  {}", period.verdict);
         for record in &period.records {
             let _ = writeln!(text, "  record:   {}  {}", PeriodId::new(record.at), sentence(&record.what));

@@ -1,0 +1,196 @@
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::process::Stdio;
+
+use krond::state::State;
+use krond::wire;
+
+use super::daemon::{World, mode};
+use super::world::is_root;
+
+const JOB: &str = "@every 1s @policy(deadline=1h) name=job command=/bin/true\n";
+
+/// Starts it to see why it cannot: in the foreground, and in the background, which must not differ.
+fn fails(world: &World, code: i32, says: &[&str]) {
+    for arguments in [&["start", "--foreground"][..], &["start"]] {
+        let said = world.ask(arguments);
+        assert_eq!(said.code, code, "{arguments:?}: {}{}", said.out, said.err);
+        assert!(said.err.starts_with("error: "), "{}", said.err);
+        assert!(!said.err.contains("error: error"), "{}", said.err);
+        for text in says {
+            assert!(said.err.contains(text), "{arguments:?}: expected {text:?} in {}", said.err);
+        }
+        assert_eq!(said.out, "");
+        assert_eq!(world.ask(&["status"]).code, 1);
+    }
+}
+
+#[test]
+fn every_error_of_every_krontab_is_told() {
+    let world = World::new("99 * * * * name=a command=/bin/true\n@daily name=b\n");
+    world.krontab_as("more", "@hourly name=c command=relative\n");
+    world.krontab_as("good", JOB);
+    fails(&world, 1, &["3 errors in the krontabs", "etc/jobs:1:", "etc/jobs:2:", "etc/more:1:"]);
+    // One that lies there so that anybody can have written it.
+    world.krontab(JOB);
+    world.krontab_as("more", JOB);
+    fs::set_permissions(world.path("etc/more"), fs::Permissions::from_mode(0o666)).unwrap();
+    fails(&world, 1, &["etc/more"]);
+}
+
+#[test]
+fn krontabs_that_are_not_there_are_an_error_of_the_configuration() {
+    let world = World::new(JOB);
+    fs::remove_dir_all(world.path("etc")).unwrap();
+    fails(&world, 1, &["could not read", "create it, or name another place with --config"]);
+}
+
+#[test]
+fn a_state_of_another_version_or_another_job_is_not_touched() {
+    let world = World::new(JOB);
+    world.make_state();
+    let file = world.state_file("job");
+    let good = String::from_utf8(wire::encode(&State::new(world.identity("job")))).unwrap();
+    let plain = good.split(",\"Checksum\"").next().unwrap().to_owned() + "}";
+    let newer = plain.replace("\"Version\":\"1\"", "\"Version\":\"2\"");
+    fs::write(&file, &newer).unwrap();
+    fails(&world, 2, &["has Version \"2\"", "use the krond that wrote it"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), newer);
+    let foreign = wire::encode(&State::new("/etc/krond.d/other:job"));
+    fs::write(&file, &foreign).unwrap();
+    fails(&world, 2, &["says that it is of /etc/krond.d/other:job"]);
+    assert_eq!(fs::read(&file).unwrap(), foreign);
+}
+
+#[test]
+fn only_one_has_a_state_directory() {
+    let mut world = World::new(JOB);
+    let pid = world.start();
+    for arguments in [&["start", "--foreground"][..], &["start"]] {
+        let said = world.ask(arguments);
+        assert_eq!(said.code, 3, "{}", said.err);
+        assert!(said.err.contains(&world.state.display().to_string()), "{}", said.err);
+    }
+    assert!(world.ask(&["start", "--foreground"]).err.contains(&format!("another krond (pid {pid})")));
+    assert_eq!(world.json(&["status"])["pid"], pid, "the first is untouched");
+    world.stop();
+}
+
+#[test]
+fn a_state_directory_that_others_could_enter_is_refused() {
+    let world = World::new(JOB);
+    world.make_state();
+    fs::set_permissions(&world.state, fs::Permissions::from_mode(0o755)).unwrap();
+    fails(&world, 2, &["its mode is 0755: run `chmod 700"]);
+    fs::set_permissions(&world.state, fs::Permissions::from_mode(0o700)).unwrap();
+    if is_root() {
+        chown(&world.state, Some(65534), None).unwrap();
+        fails(&world, 2, &["but it belongs to user 65534"]);
+    }
+    fs::rename(&world.state, world.path("elsewhere")).unwrap();
+    symlink(world.path("elsewhere"), &world.state).unwrap();
+    fails(&world, 2, &["to be a directory, and no symbolic link"]);
+    assert!(fs::read_dir(world.path("elsewhere")).unwrap().next().is_none(), "nothing was written there");
+}
+
+#[test]
+fn a_place_where_no_state_directory_can_be_is_the_systems_fault() {
+    let mut world = World::new(JOB);
+    fs::write(world.path("file"), "").unwrap();
+    for place in [world.path("file/state"), "/proc/krond-test".into()] {
+        world.state = place;
+        fails(&world, 4, &["could not open the state directory"]);
+    }
+}
+
+#[test]
+fn wrong_arguments_end_with_two_and_where_nothing_runs_that_is_told() {
+    let world = World::new(JOB);
+    for arguments in [&["frobnicate"][..], &["start", "--log-format", "xml"], &["run"], &["why", "job"], &[]]
+    {
+        let said = world.ask_as_is(arguments);
+        assert_eq!(said.code, 2, "{arguments:?}");
+    }
+    assert_eq!(world.ask(&["why", "job", "--at", "soon"]).code, 2);
+    world.settings("graze = 1\n");
+    let said = world.ask(&["start"]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("unknown field `graze`"), "{}", said.err);
+    world.settings("");
+    for command in
+        [&["stop"][..], &["reload"], &["jobs"], &["metrics"], &["run", "job"], &["accept-clock", "job"]]
+    {
+        let said = world.ask(command);
+        assert_eq!(said.code, 1, "{command:?}");
+        assert!(said.err.contains("start it with `krond start`"), "{}", said.err);
+    }
+    let said = world.ask(&["status"]);
+    assert_eq!((said.code, said.out.as_str()), (1, "not running\n"));
+    assert_eq!(world.json(&["status"]), serde_json::json!({ "running": false }));
+    assert!(!world.state.exists(), "asking creates nothing");
+}
+
+#[test]
+fn a_job_that_is_not_there_is_told() {
+    let mut world = World::new(JOB);
+    world.start();
+    let config = world.path("etc").display().to_string();
+    for command in [
+        &["run", "nope"][..],
+        &["jobs", "nope"],
+        &["accept-clock", "nope"],
+        &["history", "nope"],
+        &["why", "nope", "--at", "now", "--config", &config],
+    ] {
+        let said = world.ask(command);
+        assert_eq!((said.code, said.err.as_str()), (1, "error: job not found: nope\n"), "{command:?}");
+    }
+    // The same name in two files: which one is asked for is not guessed.
+    world.krontab_as("more", JOB);
+    assert_eq!(world.ask(&["reload"]).code, 0);
+    for command in [&["run", "job"][..], &["jobs", "job"], &["history", "job"]] {
+        let said = world.ask(command);
+        assert_eq!(said.code, 1, "{command:?}");
+        assert!(said.err.contains("several jobs are called job; name one of"), "{}", said.err);
+    }
+    assert_eq!(world.ask(&["run", &world.identity("job")]).code, 0);
+    world.stop();
+}
+
+#[test]
+fn in_the_background_it_tells_who_it_is_and_can_be_stopped_and_started_at_once() {
+    let world = World::new(JOB);
+    for _ in 0..5 {
+        let output = world
+            .command(&["start", "--config", "etc", "--state-dir", "state", "--settings", "krond.toml"])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let (said, wrong) =
+            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert_eq!(output.status.code(), Some(0), "{wrong}");
+        let pid = world.json(&["status"])["pid"].clone();
+        let log = world.state.join("krond.log");
+        assert_eq!(said, format!("krond is running (pid {pid}); its log is {}\n", log.display()));
+        assert_eq!(mode(&log), 0o600);
+        let said = world.ask(&["start"]);
+        assert_eq!(said.code, 3, "{}", said.err);
+        assert!(said.err.contains("krond is running already"), "{}", said.err);
+        let said = world.ask(&["stop"]);
+        assert_eq!(said.code, 0, "{}", said.err);
+        assert_eq!(world.ask(&["status"]).code, 1);
+    }
+    let log = fs::read_to_string(world.state.join("krond.log")).unwrap();
+    assert_eq!(log.matches("event=started").count(), 5);
+    assert_eq!(log.matches("event=stopped").count(), 5);
+}
+
+#[test]
+fn a_path_may_be_longer_than_that_of_a_socket() {
+    let mut world = World::new(JOB);
+    world.state = world.path(&"long/".repeat(30)).join("state");
+    world.start();
+    assert_eq!(world.json(&["status"])["running"], true);
+    assert_eq!(mode(&world.state), 0o700);
+    world.stop();
+}
