@@ -1,8 +1,8 @@
 //! One job in the daemon, and what is being done about it.
 //!
 //! A job does one thing at a time. When it is done, [`Tracked::advance`] finds the next: first what has
-//! happened is recorded, then what somebody asked for is done, then the engine's steps, and then the engine is
-//! asked again.
+//! happened is recorded, then the engine's steps are carried out, then what somebody asked for is done, and then the
+//! engine is asked again.
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;
@@ -340,17 +340,25 @@ impl Tracked {
 
     /// Why what somebody asks for is not done, if it is not.
     pub(super) fn refusal(&self, asked: &Asked, stopping: bool) -> Option<String> {
-        let busy = !self.live.is_empty() || !matches!(self.doing, Doing::Nothing);
         if stopping {
             Some("krond is stopping".into())
         } else if self.removed {
             Some("it is no longer configured".into())
         } else if matches!(asked, Asked::AcceptClock(_)) {
             None
-        } else if busy && self.entry.job.policy().overlap != Overlap::Allow {
+        } else if !self.live.is_empty() && self.entry.job.policy().overlap != Overlap::Allow {
             Some("a run of it is active, and its policy does not allow another beside it".into())
         } else {
             self.hold.as_ref().map(|hold| format!("it is held: {}", hold.error))
+        }
+    }
+
+    /// Does what somebody asked for, unless something has come in between since.
+    fn grant(&mut self, asked: &Asked, work: &mut Work<'_>) {
+        match (self.refusal(asked, work.stopping), asked) {
+            (Some(why), _) => work.answer(asked.asker(), Err(why)),
+            (None, Asked::Run(asker)) => self.prepare_manual(*asker, work),
+            (None, Asked::AcceptClock(asker)) => self.accept_clock(*asker, work),
         }
     }
 
@@ -382,13 +390,10 @@ impl Tracked {
                 self.record_ends(work);
             } else if work.stopping || self.removed {
                 return;
-            } else if let Some(asked) = self.asked.pop_front() {
-                match asked {
-                    Asked::Run(asker) => self.prepare_manual(asker, work),
-                    Asked::AcceptClock(asker) => self.accept_clock(asker, work),
-                }
             } else if let Some(step) = self.steps.pop_front() {
                 self.perform(step, work);
+            } else if let Some(asked) = self.asked.pop_front() {
+                self.grant(&asked, work);
             } else if let Some(second) = self.look.take() {
                 self.evaluate(second, work);
             } else {

@@ -232,7 +232,6 @@ fn a_run_by_hand_is_no_business_of_the_periods() {
 }
 
 #[test]
-#[ignore = "a job that writes its state is taken for one whose run is active, and the run is refused"]
 fn a_run_by_hand_waits_for_a_record_and_is_not_refused() {
     let line = |job: usize| format!("0 0 1 1 * @policy(concurrency=forbid) name=j{job} command=/bin/true\n");
     let mut world = World::new(&(0..100).map(line).collect::<String>());
