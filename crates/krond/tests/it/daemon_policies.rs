@@ -201,3 +201,24 @@ fn a_program_that_is_not_there_holds_its_job_alone_until_its_deadline() {
     world.until("it is not held", |world| world.json(&["status"])["held"] == serde_json::json!([]));
     world.stop();
 }
+
+#[test]
+fn nobody_escapes_by_starting_others_while_it_is_killed() {
+    // Four of them start others in sessions of their own, as fast as they can.
+    let mut world =
+        World::new("0 0 1 1 * name=flee timeout=1s shell=true command=\"trap '' TERM; exec sh DIR/flee\"\n");
+    fs::write(
+        world.path("flee"),
+        "trap '' TERM\ni=0\nwhile [ $i -lt 4 ]; do i=$((i+1)); (while :; do setsid sleep 1000 & sleep 0.02; done) & done\nwait\n",
+    )
+    .unwrap();
+    world.settings("grace = \"0s\"\n");
+    world.start();
+    for round in 1..=3 {
+        world.run("flee");
+        world.until("it has ended", |world| world.events("execution_completed", "flee").len() == round);
+        assert_eq!(world.events("execution_completed", "flee")[round - 1]["exit_code"], 137);
+        assert_eq!(world.processes(), Vec::<u32>::new(), "round {round}");
+    }
+    world.stop();
+}
