@@ -76,6 +76,8 @@ pub fn reap() -> io::Result<Vec<Ended>> {
 /// What krond says to a process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Signal {
+    /// Do nothing more, until further notice.
+    Stop,
     /// Please end.
     Terminate,
     /// End.
@@ -102,6 +104,7 @@ impl PidFd {
     /// If it may not be signalled.
     pub fn signal(&self, signal: Signal) -> io::Result<bool> {
         let number = match signal {
+            Signal::Stop => Number::STOP,
             Signal::Terminate => Number::TERM,
             Signal::Kill => Number::KILL,
         };

@@ -1,6 +1,6 @@
 //! The thread that ends runs: it finds everything that a run has started, signals it, and tells when nothing is left.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
@@ -55,10 +55,13 @@ fn serve(ends: &Receiver<End>, post: &Post) {
             let tree = trees.entry((slot, run)).or_insert_with(|| Tree::new(process));
             tree.look(&snapshot);
             // What is not reached is found again by the next look, and killed when its grace is over.
-            let _ = tree.signal(match signal {
-                Signal::Term => children::Signal::Terminate,
-                Signal::Kill => children::Signal::Kill,
-            });
+            let _ = match signal {
+                Signal::Term => tree.signal(children::Signal::Terminate),
+                Signal::Kill => {
+                    freeze(tree);
+                    tree.signal(children::Signal::Kill)
+                }
+            };
         }
         trees.retain(|(slot, run), tree| {
             let is_left = tree.look(&snapshot);
@@ -67,5 +70,21 @@ fn serve(ends: &Receiver<End>, post: &Post) {
             }
             is_left
         });
+    }
+}
+
+/// How often somebody new may be found before it is enough.
+const FREEZES_MAX: usize = 16;
+
+/// Stops everybody of a run before they are killed: who is stopped starts nobody that would not be found.
+fn freeze(tree: &mut Tree) {
+    for _ in 0..FREEZES_MAX {
+        let before: BTreeSet<u32> = tree.members().map(|member| member.pid).collect();
+        let _ = tree.signal(children::Signal::Stop);
+        let Ok(snapshot) = Snapshot::take() else { return };
+        tree.look(&snapshot);
+        if tree.members().all(|member| before.contains(&member.pid)) {
+            return;
+        }
     }
 }

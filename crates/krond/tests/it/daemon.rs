@@ -139,6 +139,18 @@ impl World {
         serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {}{}", said.out, said.err))
     }
 
+    /// Starts a run by hand, as soon as the job has recorded what it is at.
+    pub(crate) fn run(&self, job: &str) -> Said {
+        let mut said = self.ask(&["run", job]);
+        self.until("it is started", |world| {
+            if said.code != 0 {
+                said = world.ask(&["run", job]);
+            }
+            said.code == 0
+        });
+        said
+    }
+
     /// What `krond history` has of a job.
     pub(crate) fn history(&self, job: &str) -> Vec<Value> {
         self.json(&["history", job, "--count", "100000"]).as_array().unwrap().clone()
@@ -270,8 +282,14 @@ impl Drop for World {
         {
             kill(u32::try_from(pid).unwrap());
         }
-        for pid in self.processes() {
-            kill(pid);
+        // What was at its gate may have just been let go.
+        for round in 0..50 {
+            let processes = self.processes();
+            if processes.is_empty() && round > 0 {
+                break;
+            }
+            processes.into_iter().for_each(kill);
+            turn();
         }
     }
 }

@@ -58,7 +58,7 @@ fn replace_ends_the_whole_tree_before_the_next_starts() {
     );
     let mut world = World::new(&krontab);
     world.start();
-    world.until("three runs", |world| starts(world, "tree").len() >= 3);
+    world.until("three runs", |world| starts(world, "tree").len() >= 3 && world.lines("pids").len() >= 6);
     assert_eq!(world.lines("overlap"), Vec::<String>::new());
     let replaced = world.events("replaced_job", "tree");
     assert_eq!(replaced[0]["signal"], "TERM");
@@ -84,7 +84,7 @@ fn a_timeout_ends_the_whole_tree_politely_and_then_not() {
     let mut world = World::new(&krontab);
     world.start();
     for job in ["polite", "stubborn"] {
-        world.until("it is started", |world| world.ask(&["run", job]).code == 0);
+        world.run(job);
     }
     world.until("both have ended", |world| {
         ["polite", "stubborn"].iter().all(|job| !world.events("execution_completed", job).is_empty())
@@ -125,7 +125,7 @@ fn every_way_to_end_is_recorded() {
     let cases: Vec<(&str, i32)> =
         cases.iter().map(|(name, _, code)| (*name, *code)).chain([("broken", 126)]).collect();
     for (name, _) in &cases {
-        world.until("it is started", |world| world.ask(&["run", name]).code == 0);
+        world.run(name);
     }
     for (name, code) in cases {
         world.until("it has ended", |world| !world.events("execution_completed", name).is_empty());
@@ -190,12 +190,35 @@ fn a_program_that_is_not_there_holds_its_job_alone_until_its_deadline() {
     world.until("others go on", |world| starts(world, "other").len() > others + 1);
 
     // A run by hand says at once what is wrong.
-    let said = world.ask(&["run", "gone"]);
-    assert_eq!(said.code, 1);
-    assert!(said.err.contains("No such file"), "{}", said.err);
+    world.until("it is told", |world| {
+        let said = world.ask(&["run", "gone"]);
+        assert_eq!(said.code, 1);
+        said.err.contains("No such file")
+    });
 
     std::os::unix::fs::symlink("/bin/true", world.path("program")).unwrap();
     world.until("it runs", |world| !starts(world, "gone").is_empty());
     world.until("it is not held", |world| world.json(&["status"])["held"] == serde_json::json!([]));
+    world.stop();
+}
+
+#[test]
+fn nobody_escapes_by_starting_others_while_it_is_killed() {
+    // Four of them start others in sessions of their own, as fast as they can.
+    let mut world =
+        World::new("0 0 1 1 * name=flee timeout=1s shell=true command=\"trap '' TERM; exec sh DIR/flee\"\n");
+    fs::write(
+        world.path("flee"),
+        "trap '' TERM\ni=0\nwhile [ $i -lt 4 ]; do i=$((i+1)); (while :; do setsid sleep 1000 & sleep 0.02; done) & done\nwait\n",
+    )
+    .unwrap();
+    world.settings("grace = \"0s\"\n");
+    world.start();
+    for round in 1..=3 {
+        world.run("flee");
+        world.until("it has ended", |world| world.events("execution_completed", "flee").len() == round);
+        assert_eq!(world.events("execution_completed", "flee")[round - 1]["exit_code"], 137);
+        assert_eq!(world.processes(), Vec::<u32>::new(), "round {round}");
+    }
     world.stop();
 }

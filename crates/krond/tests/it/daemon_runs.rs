@@ -36,7 +36,7 @@ fn a_run_knows_what_it_is_and_nothing_of_krond() {
     }
     assert!(!period.contains_key("SOMEBODYS_SECRET") && !period.contains_key("NOTIFY_SOCKET"), "{period:?}");
 
-    world.until("it is started", |world| world.ask(&["run", "manual"]).code == 0);
+    world.run("manual");
     let manual = variables(&world, "manual");
     assert!(manual["KRON_RUN"].starts_with("manual:"), "{manual:?}");
     assert!(!manual.contains_key("KRON_PERIOD_ID") && !manual.contains_key("KRON_CHOSEN_TIME"));
@@ -46,7 +46,7 @@ fn a_run_knows_what_it_is_and_nothing_of_krond() {
     fs::remove_file(world.path("manual")).unwrap();
     world.env.push(("NOTIFY_SOCKET".into(), "/nonexistent".into()));
     world.start();
-    world.until("it is started", |world| world.ask(&["run", "manual"]).code == 0);
+    world.run("manual");
     let manual = variables(&world, "manual");
     assert_eq!(manual["SOMEBODYS_SECRET"], "hunter2");
     assert!(!manual.contains_key("NOTIFY_SOCKET"), "who is told of krond is not told of its runs");
@@ -96,7 +96,7 @@ fn output_goes_where_the_line_says() {
     );
     world.start();
     for name in ["file", "nowhere", "here"] {
-        world.until("it is started", |world| world.ask(&["run", name]).code == 0);
+        world.run(name);
         world.until("it has ended", |world| !world.events("execution_completed", name).is_empty());
     }
     assert_eq!(fs::read_to_string(world.path("out")).unwrap(), "to-file\n");
@@ -106,7 +106,7 @@ fn output_goes_where_the_line_says() {
     assert!(log.contains("\nto-here\n") && log.contains("\nwrong-here\n"), "{log}");
     assert!(!log.contains("nowhere\n"), "{log}");
     // To the end of it, again.
-    world.until("it is started", |world| world.ask(&["run", "file"]).code == 0);
+    world.run("file");
     world.until("it has ended", |world| world.events("execution_completed", "file").len() == 2);
     assert_eq!(fs::read_to_string(world.path("out")).unwrap(), "to-file\nto-file\n");
     world.stop();
@@ -118,7 +118,7 @@ fn a_run_is_where_it_should_be() {
         "0 0 1 1 * name=place cwd=DIR/etc umask=027 shell=true command=\"(pwd; umask; touch DIR/made) > DIR/said\"\n",
     );
     world.start();
-    world.until("it is started", |world| world.ask(&["run", "place"]).code == 0);
+    world.run("place");
     world.until("it has ended", |world| !world.events("execution_completed", "place").is_empty());
     assert_eq!(world.lines("said"), [world.path("etc").display().to_string(), "0027".into()]);
     assert_eq!(mode(&world.path("made")), 0o640);
@@ -138,7 +138,7 @@ fn root_can_run_a_job_as_somebody_else() {
     fs::create_dir(world.path("open")).unwrap();
     fs::set_permissions(world.path("open"), fs::Permissions::from_mode(0o777)).unwrap();
     world.start();
-    world.until("it is started", |world| world.ask(&["run", "other"]).code == 0);
+    world.run("other");
     world.until("it has ended", |world| !world.events("execution_completed", "other").is_empty());
     let said = world.lines("open/said");
     assert_eq!(said[..3], ["nobody", "nogroup", "nogroup"]);

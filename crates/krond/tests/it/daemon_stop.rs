@@ -12,8 +12,7 @@ const LONG: &str = "0 0 1 1 * name=long shell=true command=\"echo $$ >> DIR/pids
 
 fn started(world: &mut World) -> u32 {
     world.start();
-    // What is recorded at the start comes first.
-    world.until("it is started", |world| world.ask(&["run", "long"]).code == 0);
+    world.run("long");
     world.until("it runs", |world| world.lines("pids").len() == 1);
     world.lines("pids")[0].parse().unwrap()
 }
@@ -59,7 +58,7 @@ fn a_stop_can_end_runs_and_the_later_word_counts() {
     let mut world = World::new(LONG);
     let pid = started(&mut world);
     let mut graceful = world.command(&["stop", "--graceful", "--state-dir", "state"]).spawn().unwrap();
-    world.until("it stops", |world| world.ask(&["run", "long"]).code == 1);
+    world.until("it stops", |world| world.ask(&["run", "long"]).err.contains("krond is stopping"));
     let said = world.ask(&["stop", "--end-runs"]);
     assert_eq!((said.code, said.out.as_str()), (0, "krond has stopped\n"), "{}", said.err);
     assert!(graceful.wait().unwrap().success(), "who waited is told as well");
@@ -86,7 +85,7 @@ fn the_setting_says_what_a_signal_does_to_runs() {
     world.settings("on_stop = \"wait\"\n");
     let pid = started(&mut world);
     world.signal("TERM");
-    world.until("it stops", |world| world.ask(&["run", "long"]).code == 1);
+    world.until("it stops", |world| world.ask(&["run", "long"]).err.contains("krond is stopping"));
     assert!(is_alive(pid));
     fs::write(world.path("go"), "").unwrap();
     assert_eq!(world.ended(), Some(0));
