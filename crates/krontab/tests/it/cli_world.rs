@@ -428,6 +428,34 @@ fn nobody_waits_for_what_lies_in_the_place_of_a_file() {
 }
 
 #[test]
+fn the_exit_code_is_right_when_nobody_can_be_told() {
+    let shell = Shell::new();
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for (arguments, expected) in [
+        (&["next", "nope", "--file", "jobs.kron"][..], 1),
+        (&["lint", "--file", "nothing"], 2),
+        (&["next"], 2),
+        (&["nope"], 2),
+        (&["describe"], 2),
+        (&["list", "--config", "."], 1),
+        (&["fmt", "--check", "bad.kron"], 1),
+        (&["describe", "0 0 * * *"], 0),
+    ] {
+        let mut command = shell.krontab();
+        command.args(arguments).stdout(Stdio::null()).stderr(full());
+        assert_eq!(command.status().unwrap().code(), Some(expected), "{arguments:?}");
+    }
+    for arguments in [&["describe", "0 0 * * *"][..], &["--help"], &["help", "add"], &["--version"], &["man"]]
+    {
+        for stderr in [Stdio::null(), full().into()] {
+            let mut command = shell.krontab();
+            command.args(arguments).stdout(full()).stderr(stderr);
+            assert_eq!(command.status().unwrap().code(), Some(2), "{arguments:?}");
+        }
+    }
+}
+
+#[test]
 fn drafts_that_were_left_behind_are_cleared_away() {
     let shell = Shell::new();
     let etc = shell.path().join("etc");
