@@ -109,6 +109,19 @@ pub(crate) struct IdentityArgs {
 }
 
 impl IdentityArgs {
+    /// Refuses an identity that no job can have, before every job of a file is blamed for it.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let expected = match self.identity.as_deref() {
+            Some("") => "expected a name, but found nothing".to_owned(),
+            Some(text) if text.contains(char::is_control) => {
+                let shown = text.escape_debug();
+                format!("expected a name without control characters, but found `{shown}`")
+            }
+            _ => return Ok(()),
+        };
+        Err(Failure::Usage(format!("--identity: {expected}")))
+    }
+
     /// Refuses flags that say something about a file where there is none.
     pub(crate) fn need_file(&self) -> Result<(), Failure> {
         match (&self.installed_as, &self.identity) {

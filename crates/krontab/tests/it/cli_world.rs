@@ -469,3 +469,24 @@ fn drafts_that_were_left_behind_are_cleared_away() {
     assert_eq!(shell.typed(ADD).status.code(), Some(0));
     assert_eq!(names(&etc), [".mine.tmp", ".t.4243-0.tmp", "plain.kron"]);
 }
+
+#[test]
+fn an_identity_that_no_job_can_have_is_blamed_on_the_flag() {
+    let shell = Shell::new();
+    for (identity, why) in [
+        ("a\nb", "expected a name without control characters, but found `a\\nb`"),
+        ("\u{1b}[2J", "expected a name without control characters, but found `\\u{1b}[2J`"),
+        ("", "expected a name, but found nothing"),
+    ] {
+        for question in [
+            &["next", "backup", "--file", "jobs.kron"][..],
+            &["why", "backup", "--file", "jobs.kron", "--at", "2026-03-08T07:30:00Z"],
+            &["describe", "report", "--file", "jobs.kron"],
+            &["explain", "backup", "--at", "2026-03-08T07:30:00Z"],
+        ] {
+            let found = shell.typed(&[question, &["--identity", identity]].concat());
+            let expected = (Some(2), format!("error: --identity: {why}\n"));
+            assert_eq!(said(&found), expected, "{question:?}");
+        }
+    }
+}

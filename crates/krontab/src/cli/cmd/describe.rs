@@ -80,6 +80,8 @@ impl Describe {
         let upcoming = Upcoming::new(&schedule, &zone, self.at.or_now(), self.next)?;
         Ok(Description {
             job: None,
+            identity: None,
+            placeholder: None,
             description: expr.describe(),
             expression: text,
             canonical: expr.to_string(),
@@ -107,6 +109,8 @@ impl Describe {
             dst: entry.dst.to_string(),
             warnings,
             upcoming,
+            identity: Some(entry.identity().to_owned()),
+            placeholder: entry.schedule.placeholder(),
             job: Some(entry.name),
         })
     }
@@ -118,7 +122,13 @@ impl Describe {
 struct Description {
     #[serde(skip_serializing_if = "Option::is_none")]
     job: Option<String>,
+    /// The identity of the job that was used: chosen times and phrases depend on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<String>,
     expression: String,
+    /// What a phrase stands for before the identity gives it a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placeholder: Option<String>,
     description: String,
     canonical: String,
     dialect: &'static str,
@@ -177,7 +187,16 @@ impl fmt::Display for Description {
         if let Some(job) = &self.job {
             writeln!(f, "job: {job}")?;
         }
-        writeln!(f, "expression: {}", self.expression)?;
+        if let Some(identity) = &self.identity {
+            writeln!(f, "identity: {identity}")?;
+        }
+        match &self.placeholder {
+            Some(placeholder) => {
+                writeln!(f, "phrase: {}", self.expression)?;
+                writeln!(f, "placeholder: {placeholder}")?;
+            }
+            None => writeln!(f, "expression: {}", self.expression)?,
+        }
         // Of an exact phrase it is the sentence that stands above.
         if self.canonical != self.expression && self.canonical != self.description {
             writeln!(f, "canonical: {}", self.canonical)?;

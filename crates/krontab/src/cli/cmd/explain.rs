@@ -97,6 +97,7 @@ impl Explain {
     fn of_flags(self, zones: &Zones) -> Result<Explained, Failure> {
         // The identity can be said without a file, but where a file is cannot.
         IdentityArgs { identity: None, ..self.identity.clone() }.need_file()?;
+        self.identity.check()?;
         let zone = zone(zones, self.tz.as_deref())?;
         // Some schedule is part of a job, but a decision does not ask for it.
         let schedule = Expr::parse("* * * * *", Dialect::Kron)
