@@ -490,3 +490,22 @@ fn an_identity_that_no_job_can_have_is_blamed_on_the_flag() {
         }
     }
 }
+
+#[test]
+fn a_list_of_jobs_that_never_run_is_not_searched_to_the_end_of_time() {
+    let shell = Shell::new();
+    let etc = shell.path().join("etc");
+    fs::create_dir(&etc).unwrap();
+    let job = |number: u32| {
+        format!("0 0 * * * @win(after,1h) @only(hours=5) name=job-{number} command=/bin/true\n")
+    };
+    fs::write(etc.join("jobs"), (0..5_000).map(job).collect::<String>()).unwrap();
+    let found = shell.typed(&["list", "--config", "etc", "--at", "2026-03-07T00:00:00Z", "--format", "json"]);
+    let listing: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
+    let jobs = listing["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), 5_000);
+    for job in jobs {
+        // Two million periods of them all are four hundred days of each.
+        assert_eq!(job["noneUntil"], "2027-04-10T00:00:00Z", "{job}");
+    }
+}
