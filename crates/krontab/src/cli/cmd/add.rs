@@ -19,14 +19,15 @@ use crate::cli::{clock, config, load};
 ///
 /// It is installed whole or not at all; krond notices it without a restart. Only its owner can write
 /// it, and if it sets environment variables, only its owner can read it. A directory that does not exist
-/// is made, and told. One that krond would not trust is refused.
+/// is made, and told. One that krond would not trust is refused. A file that is there and says the same
+/// stays as it is, unless krond would refuse it or it shows its variables to everybody: then it is repaired.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Add {
     /// The krontab file; `-` is standard input
     #[arg(long, value_name = "PATH")]
     file: PathBuf,
-    /// The directory [default: /etc/krond.d for root, otherwise ~/.config/krond]
+    /// The directory [default: /etc/krond.d for root, otherwise krond in `XDG_CONFIG_HOME` or ~/.config]
     #[arg(long, value_name = "DIR")]
     config: Option<PathBuf>,
     /// The name it gets there; identities begin with it [default: its own]

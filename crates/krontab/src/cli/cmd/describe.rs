@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValue, TypedValueParser};
 use jiff::Timestamp;
 use kron_schedule::fuzzy::{Extensions, Phrase};
 use kron_schedule::{Dialect, Expr, Schedule, Warning, WarningKind, Zone};
@@ -28,8 +29,8 @@ pub(crate) struct Describe {
     /// the name of a job
     #[arg(value_name = "EXPR|JOB", required = true)]
     words: Vec<String>,
-    /// The cron dialect of the expression: kron, ojs or posix
-    #[arg(long, default_value = "kron", value_parser = dialect, conflicts_with = "file")]
+    /// The cron dialect of the expression
+    #[arg(long, default_value = "kron", value_parser = dialects(), conflicts_with = "file")]
     dialect: Dialect,
     /// The time zone of the expression, such as Europe/Paris [default: UTC]
     #[arg(long, value_name = "ZONE", conflicts_with = "file")]
@@ -259,7 +260,6 @@ fn with_hint(rendered: String, words: &[String]) -> String {
     }
 }
 
-fn dialect(text: &str) -> Result<Dialect, String> {
-    let known = Dialect::ALL.into_iter().find(|dialect| dialect.name() == text);
-    known.ok_or_else(|| "expected `kron`, `ojs` or `posix`".into())
+fn dialects() -> impl TypedValueParser<Value = Dialect> {
+    args::one_of(Dialect::ALL.map(|dialect| (PossibleValue::new(dialect.name()), dialect)))
 }

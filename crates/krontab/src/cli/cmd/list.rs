@@ -22,7 +22,7 @@ use crate::cli::{config, periods, time};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct List {
-    /// The directory [default: /etc/krond.d for root, otherwise ~/.config/krond]
+    /// The directory [default: /etc/krond.d for root, otherwise krond in `XDG_CONFIG_HOME` or ~/.config]
     #[arg(long, value_name = "DIR")]
     config: Option<PathBuf>,
     #[command(flatten)]

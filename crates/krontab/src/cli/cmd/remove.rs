@@ -18,14 +18,15 @@ use crate::cli::install;
 /// Remove an installed job, or an installed file with all its jobs
 ///
 /// A job's line is taken out of its file; with the last job, the file goes too. What krond remembers
-/// of the job is kept, so that a job that comes back does not run a period twice.
+/// of the job is kept, so that a job that comes back does not run a period twice. A file that krond refuses,
+/// because others can write it for example, can only be removed as a whole.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Remove {
     /// The name of a job, `FILE:JOB`, or a file of the directory
     #[arg(value_name = "JOB|FILE")]
     target: String,
-    /// The directory [default: /etc/krond.d for root, otherwise ~/.config/krond]
+    /// The directory [default: /etc/krond.d for root, otherwise krond in `XDG_CONFIG_HOME` or ~/.config]
     #[arg(long, value_name = "DIR")]
     config: Option<PathBuf>,
     #[command(flatten)]
