@@ -55,9 +55,6 @@ _krontab() {
             krontab,prev)
                 cmd="krontab__subcmd__prev"
                 ;;
-            krontab,reference)
-                cmd="krontab__subcmd__reference"
-                ;;
             krontab,remove)
                 cmd="krontab__subcmd__remove"
                 ;;
@@ -103,9 +100,6 @@ _krontab() {
             krontab__subcmd__help,prev)
                 cmd="krontab__subcmd__help__subcmd__prev"
                 ;;
-            krontab__subcmd__help,reference)
-                cmd="krontab__subcmd__help__subcmd__reference"
-                ;;
             krontab__subcmd__help,remove)
                 cmd="krontab__subcmd__help__subcmd__remove"
                 ;;
@@ -119,7 +113,7 @@ _krontab() {
 
     case "${cmd}" in
         krontab)
-            opts="-h -V --help --version lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help"
+            opts="-h -V --help --version lint explain next prev why describe fuzzy list add remove fmt batch completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -198,7 +192,7 @@ _krontab() {
             fi
             case "${prev}" in
                 --dialect)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "kron ojs posix" -- "${cur}"))
                     return 0
                     ;;
                 --tz)
@@ -264,7 +258,7 @@ _krontab() {
                     return 0
                     ;;
                 --mode)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "after around before" -- "${cur}"))
                     return 0
                     ;;
                 --dist)
@@ -272,7 +266,7 @@ _krontab() {
                     return 0
                     ;;
                 --seed)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "stable daily weekly" -- "${cur}"))
                     return 0
                     ;;
                 --salt)
@@ -355,7 +349,7 @@ _krontab() {
             return 0
             ;;
         krontab__subcmd__help)
-            opts="lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help"
+            opts="lint explain next prev why describe fuzzy list add remove fmt batch completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -550,20 +544,6 @@ _krontab() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        krontab__subcmd__help__subcmd__reference)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         krontab__subcmd__help__subcmd__remove)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -727,20 +707,6 @@ _krontab() {
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        krontab__subcmd__reference)
-            opts="-h --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;

@@ -40,7 +40,6 @@ complete -c krontab -n "__fish_krontab_needs_command" -f -a "fmt" -d 'Write kron
 complete -c krontab -n "__fish_krontab_needs_command" -f -a "batch" -d 'Answer many questions, one JSON object a line, in the order they come'
 complete -c krontab -n "__fish_krontab_needs_command" -f -a "completions" -d 'Print a completion script for a shell'
 complete -c krontab -n "__fish_krontab_needs_command" -f -a "man" -d 'Print the manual page, or write the pages of all commands into a directory'
-complete -c krontab -n "__fish_krontab_needs_command" -f -a "reference" -d 'Print the reference of all commands in Markdown'
 complete -c krontab -n "__fish_krontab_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c krontab -n "__fish_krontab_using_subcommand lint" -l file -d 'A krontab file, or a directory of them; `-` is standard input. May be repeated' -r -F
 complete -c krontab -n "__fish_krontab_using_subcommand lint" -l at -d 'The instant to ask about, such as 2026-03-01T12:00:00Z or 2026-03-01T13:00:00+01:00 [default: now]' -r
@@ -52,9 +51,13 @@ complete -c krontab -n "__fish_krontab_using_subcommand explain" -l file -d 'The
 complete -c krontab -n "__fish_krontab_using_subcommand explain" -l as -d 'Answer as if the file were installed at this path: chosen times depend on it. Without it, jobs from standard input have identities that begin with `-:`' -r -F
 complete -c krontab -n "__fish_krontab_using_subcommand explain" -l identity -d 'Answer as if the job had this identity, instead of `<absolute path>:<name>`' -r
 complete -c krontab -n "__fish_krontab_using_subcommand explain" -l window -d 'The length of the window, without a file' -r
-complete -c krontab -n "__fish_krontab_using_subcommand explain" -l mode -d 'Where the window lies, without a file: after, around or before' -r
+complete -c krontab -n "__fish_krontab_using_subcommand explain" -l mode -d 'Where the window lies, without a file' -r -f -a "after\t''
+around\t''
+before\t''"
 complete -c krontab -n "__fish_krontab_using_subcommand explain" -l dist -d 'The distribution, without a file: uniform, or such as skewLate,shape=3' -r
-complete -c krontab -n "__fish_krontab_using_subcommand explain" -l seed -d 'The seed strategy, without a file: stable, daily or weekly' -r
+complete -c krontab -n "__fish_krontab_using_subcommand explain" -l seed -d 'The seed strategy, without a file' -r -f -a "stable\t''
+daily\t''
+weekly\t''"
 complete -c krontab -n "__fish_krontab_using_subcommand explain" -l salt -d 'The salt, without a file' -r
 complete -c krontab -n "__fish_krontab_using_subcommand explain" -l tz -d 'The time zone, without a file' -r
 complete -c krontab -n "__fish_krontab_using_subcommand explain" -l format -d 'How the answer is written: lines of text, or one JSON object' -r -f -a "text\t''
@@ -83,7 +86,9 @@ complete -c krontab -n "__fish_krontab_using_subcommand why" -l at -d 'An instan
 complete -c krontab -n "__fish_krontab_using_subcommand why" -l format -d 'How the answer is written: lines of text, or one JSON object' -r -f -a "text\t''
 json\t''"
 complete -c krontab -n "__fish_krontab_using_subcommand why" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c krontab -n "__fish_krontab_using_subcommand describe" -l dialect -d 'The cron dialect of the expression: kron, ojs or posix' -r
+complete -c krontab -n "__fish_krontab_using_subcommand describe" -l dialect -d 'The cron dialect of the expression' -r -f -a "kron\t''
+ojs\t''
+posix\t''"
 complete -c krontab -n "__fish_krontab_using_subcommand describe" -l tz -d 'The time zone of the expression, such as Europe/Paris [default: UTC]' -r
 complete -c krontab -n "__fish_krontab_using_subcommand describe" -l next -d 'How many occurrences to list, at most 10080' -r
 complete -c krontab -n "__fish_krontab_using_subcommand describe" -l at -d 'The instant to ask about, such as 2026-03-01T12:00:00Z or 2026-03-01T13:00:00+01:00 [default: now]' -r
@@ -104,19 +109,19 @@ json\t''"
 complete -c krontab -n "__fish_krontab_using_subcommand fuzzy" -l extensions -d 'Understand Kron\'s own additions, such as `bi-weekly exactly` and `daily on weekdays`'
 complete -c krontab -n "__fish_krontab_using_subcommand fuzzy" -l conformance -d 'Run the tests of the specification, and say which level is reached'
 complete -c krontab -n "__fish_krontab_using_subcommand fuzzy" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c krontab -n "__fish_krontab_using_subcommand list" -l config -d 'The directory [default: /etc/krond.d for root, otherwise ~/.config/krond]' -r -F
+complete -c krontab -n "__fish_krontab_using_subcommand list" -l config -d 'The directory [default: /etc/krond.d for root, otherwise krond in `XDG_CONFIG_HOME` or ~/.config]' -r -F
 complete -c krontab -n "__fish_krontab_using_subcommand list" -l at -d 'The instant to ask about, such as 2026-03-01T12:00:00Z or 2026-03-01T13:00:00+01:00 [default: now]' -r
 complete -c krontab -n "__fish_krontab_using_subcommand list" -l format -d 'How the answer is written: lines of text, or one JSON object' -r -f -a "text\t''
 json\t''"
 complete -c krontab -n "__fish_krontab_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c krontab -n "__fish_krontab_using_subcommand add" -l file -d 'The krontab file; `-` is standard input' -r -F
-complete -c krontab -n "__fish_krontab_using_subcommand add" -l config -d 'The directory [default: /etc/krond.d for root, otherwise ~/.config/krond]' -r -F
+complete -c krontab -n "__fish_krontab_using_subcommand add" -l config -d 'The directory [default: /etc/krond.d for root, otherwise krond in `XDG_CONFIG_HOME` or ~/.config]' -r -F
 complete -c krontab -n "__fish_krontab_using_subcommand add" -l name -d 'The name it gets there; identities begin with it [default: its own]' -r
 complete -c krontab -n "__fish_krontab_using_subcommand add" -l format -d 'How the answer is written: lines of text, or one JSON object' -r -f -a "text\t''
 json\t''"
 complete -c krontab -n "__fish_krontab_using_subcommand add" -l force -d 'Replace a file of that name'
 complete -c krontab -n "__fish_krontab_using_subcommand add" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c krontab -n "__fish_krontab_using_subcommand remove" -l config -d 'The directory [default: /etc/krond.d for root, otherwise ~/.config/krond]' -r -F
+complete -c krontab -n "__fish_krontab_using_subcommand remove" -l config -d 'The directory [default: /etc/krond.d for root, otherwise krond in `XDG_CONFIG_HOME` or ~/.config]' -r -F
 complete -c krontab -n "__fish_krontab_using_subcommand remove" -l format -d 'How the answer is written: lines of text, or one JSON object' -r -f -a "text\t''
 json\t''"
 complete -c krontab -n "__fish_krontab_using_subcommand remove" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -128,20 +133,18 @@ complete -c krontab -n "__fish_krontab_using_subcommand fmt" -s h -l help -d 'Pr
 complete -c krontab -n "__fish_krontab_using_subcommand batch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c krontab -n "__fish_krontab_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c krontab -n "__fish_krontab_using_subcommand man" -s h -l help -d 'Print help'
-complete -c krontab -n "__fish_krontab_using_subcommand reference" -s h -l help -d 'Print help'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help" -f -a "lint" -d 'Check krontab files, and point at every mistake'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help" -f -a "explain" -d 'Show how the time of a period was chosen: its window, its seed, its constraints'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help" -f -a "next" -d 'Show the next periods of a job, and when in their windows they run'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help" -f -a "prev" -d 'Show the last periods of a job, the newest first'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help" -f -a "why" -d 'Say why a job does, or does not, run at a time: field by field, and what else stands in the way'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help" -f -a "describe" -d 'Say in a sentence what a cron expression means, and when it occurs next'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help" -f -a "fuzzy" -d 'Compile a phrase such as `daily around 14:00` for an identifier'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help" -f -a "list" -d 'List the installed jobs, and when each runs next'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help" -f -a "add" -d 'Check a krontab file and install it where krond reads it'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help" -f -a "remove" -d 'Remove an installed job, or an installed file with all its jobs'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help" -f -a "fmt" -d 'Write krontab files in one canonical spelling'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help" -f -a "batch" -d 'Answer many questions, one JSON object a line, in the order they come'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help" -f -a "completions" -d 'Print a completion script for a shell'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help" -f -a "man" -d 'Print the manual page, or write the pages of all commands into a directory'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help" -f -a "reference" -d 'Print the reference of all commands in Markdown'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man reference help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "lint" -d 'Check krontab files, and point at every mistake'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "explain" -d 'Show how the time of a period was chosen: its window, its seed, its constraints'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "next" -d 'Show the next periods of a job, and when in their windows they run'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "prev" -d 'Show the last periods of a job, the newest first'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "why" -d 'Say why a job does, or does not, run at a time: field by field, and what else stands in the way'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "describe" -d 'Say in a sentence what a cron expression means, and when it occurs next'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "fuzzy" -d 'Compile a phrase such as `daily around 14:00` for an identifier'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "list" -d 'List the installed jobs, and when each runs next'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "add" -d 'Check a krontab file and install it where krond reads it'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "remove" -d 'Remove an installed job, or an installed file with all its jobs'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "fmt" -d 'Write krontab files in one canonical spelling'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "batch" -d 'Answer many questions, one JSON object a line, in the order they come'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "completions" -d 'Print a completion script for a shell'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "man" -d 'Print the manual page, or write the pages of all commands into a directory'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

@@ -5,11 +5,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
 use crate::loaded::Loaded;
-use crate::security::{self, Finding, Trust};
+use crate::security::{self, Finding, Opened, Trust};
 use crate::source::Source;
 use crate::zones::Zones;
 
@@ -120,8 +120,24 @@ impl Directory {
         let path = self.path.join(name);
         let source =
             Source::new(&path).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        let opened = security::open_file(&self.handle, name, &path, &self.trust)?;
-        Loaded::read(&path, opened, &source, zones)
+        Loaded::read(&path, self.open_file(name)?, &source, zones)
+    }
+
+    /// Opens one of its files for reading, and checks it. Neither a link nor a pipe is waited for or
+    /// followed.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened at all. What speaks against trusting it is no error but a finding.
+    pub fn open_file(&self, name: &OsStr) -> io::Result<Opened> {
+        security::open_file(&self.handle, name, &self.path.join(name), &self.trust)
+    }
+}
+
+/// What was opened, to name files in: whatever becomes of its path, it stays the same directory.
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
     }
 }
 

@@ -163,6 +163,8 @@ const LOOK: OFlags = OFlags::RDONLY;
 
 impl Checks<'_> {
     fn open_directory(&mut self, path: &Path) -> io::Result<OwnedFd> {
+        // With a slash at its end, a link is followed whatever the flags say.
+        let path = path.components().as_path();
         let flags = LOOK | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = match rustix::fs::open(path, flags | OFlags::NOFOLLOW, Mode::empty()) {
             // A link to a directory is no directory, or a loop, depending on the system.

@@ -43,21 +43,26 @@ impl Answer {
         self
     }
 
-    /// Prints it. Who closes the pipe has seen enough.
+    /// Prints it.
     pub(crate) fn print(self) -> ExitCode {
         let mut stdout = io::stdout().lock();
         let written = stdout.write_all(self.output.as_bytes()).and_then(|()| stdout.flush());
         drop(stdout);
         for remark in &self.remarks {
-            eprintln!("{remark}");
+            tell(remark);
         }
-        match written {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                print_error(&format!("could not write the answer: {error}"));
-                ExitCode::from(USAGE)
-            }
-            _ => self.exit.into(),
+        printed(written, self.exit)
+    }
+}
+
+/// The exit code of an answer, if it could be written. Who closes the pipe has seen enough.
+pub(crate) fn printed(written: io::Result<()>, exit: Exit) -> ExitCode {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            print_error(&format!("could not write the answer: {error}"));
+            ExitCode::from(USAGE)
         }
+        _ => exit.into(),
     }
 }
 
@@ -66,5 +71,10 @@ pub(crate) fn print_error(message: &str) {
     let colour =
         io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let (red, plain) = if colour { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
-    eprintln!("{red}error:{plain} {message}");
+    tell(&format!("{red}error:{plain} {message}"));
+}
+
+/// A line on standard error. If nobody can be told, the exit code still says it.
+fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }

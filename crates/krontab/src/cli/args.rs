@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
 
@@ -30,7 +31,10 @@ Examples:
     krontab add --file jobs.kron
 
 Nothing but `add`, `remove`, `fmt --write` and `man DIR` changes a file, and no command runs a job.
-`krontab help COMMAND` has examples of each command.";
+`krontab help COMMAND` has examples of each command.
+
+Environment: Without --config, `list`, `add` and `remove` are about /etc/krond.d for root, and otherwise about
+krond in XDG_CONFIG_HOME, or in ~/.config if that is not set. NO_COLOR turns colours off.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -109,6 +113,19 @@ pub(crate) struct IdentityArgs {
 }
 
 impl IdentityArgs {
+    /// Refuses an identity that no job can have, before every job of a file is blamed for it.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let expected = match self.identity.as_deref() {
+            Some("") => "expected a name, but found nothing".to_owned(),
+            Some(text) if text.contains(char::is_control) => {
+                let shown = text.escape_debug();
+                format!("expected a name without control characters, but found `{shown}`")
+            }
+            _ => return Ok(()),
+        };
+        Err(Failure::Usage(format!("--identity: {expected}")))
+    }
+
     /// Refuses flags that say something about a file where there is none.
     pub(crate) fn need_file(&self) -> Result<(), Failure> {
         match (&self.installed_as, &self.identity) {
@@ -117,6 +134,18 @@ impl IdentityArgs {
             (_, Some(_)) => Err(Failure::Usage("--identity is about a job: write --file PATH".into())),
         }
     }
+}
+
+/// Reads one of a few values by its name, and lets help and completions tell them.
+pub(crate) fn one_of<T, const N: usize>(values: [(PossibleValue, T); N]) -> impl TypedValueParser<Value = T>
+where
+    T: Clone + Send + Sync + 'static,
+{
+    let names = values.clone().map(|(name, _)| name);
+    PossibleValuesParser::new(names).map(move |text| {
+        let meant = values.iter().find(|(name, _)| name.matches(&text, false));
+        meant.map(|(_, value)| value.clone()).expect("other names were refused")
+    })
 }
 
 /// How many periods to show.

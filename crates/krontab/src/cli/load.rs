@@ -44,6 +44,7 @@ pub(crate) fn job(args: &JobArgs, zones: &Zones) -> Result<LoadedJob, Failure> {
 
 /// How a file is named in messages, and which identities its jobs have.
 pub(crate) fn source(path: &Path, identity: &IdentityArgs) -> Result<Source, Failure> {
+    identity.check()?;
     let unfit = |error: krontab::SourceError| Failure::Usage(error.to_string());
     let source = if is_stdin(path) {
         Source::stdin()

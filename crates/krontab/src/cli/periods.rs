@@ -14,23 +14,58 @@ pub(crate) fn open_at(job: &Job, at: Timestamp) -> Vec<Decision> {
         .collect()
 }
 
-/// The period whose chosen time is the first after an instant.
+/// When a job runs next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum NextRun {
+    At(Timestamp),
+    /// Nothing is chosen before this instant, and nobody has looked further.
+    NoneUntil(Timestamp),
+    /// The schedule has come to its end.
+    Never,
+}
+
+/// The most periods without a chosen time that are looked at for one answer, of all its jobs together.
+/// Each of them has tried every candidate, so they are what takes time: a microsecond or so.
+const FRUITLESS_MAX: usize = 2_000_000;
+
+/// The fewest periods without a chosen time that are looked at for a job, however many jobs there are.
+const FRUITLESS_MIN: usize = 100;
+
+/// How many periods without a chosen time are looked at for each of so many jobs, before it is said that
+/// none was found. It is the same for all of them, so that the same job has the same answer.
+pub(crate) fn patience(jobs: usize) -> usize {
+    (FRUITLESS_MAX / jobs.max(1)).clamp(FRUITLESS_MIN, PERIODS_MAX)
+}
+
+/// The first chosen time after an instant.
 ///
-/// Windows may overlap, so it need not be the period with the first nominal time.
-pub(crate) fn next_run(job: &Job, after: Timestamp) -> Option<Decision> {
-    let mut best: Option<Decision> = None;
+/// Windows may overlap, so it need not be that of the period with the first nominal time. The patience is
+/// how many periods may have none before the search ends.
+pub(crate) fn next_run(job: &Job, after: Timestamp, patience: usize) -> NextRun {
+    let mut best: Option<Timestamp> = None;
+    let (mut looked, mut fruitless) = (0, 0);
+    let mut until = after;
     for decision in from(job, after) {
-        let best_time = best.and_then(|best| best.chosen());
         // No later window opens earlier.
-        if best_time.is_some_and(|best| decision.window_start() > best) {
+        if best.is_some_and(|best| decision.window_start() > best) {
             break;
         }
-        let is_better = |chosen: Timestamp| chosen > after && best_time.is_none_or(|best| chosen < best);
-        if decision.chosen().is_some_and(is_better) {
-            best = Some(decision);
+        looked += 1;
+        until = decision.window_start().max(after);
+        match decision.chosen() {
+            Some(chosen) if chosen > after && best.is_none_or(|best| chosen < best) => best = Some(chosen),
+            None if best.is_none() => fruitless += 1,
+            _ => {}
+        }
+        if fruitless >= patience {
+            break;
         }
     }
-    best
+    match best {
+        Some(best) => NextRun::At(best),
+        None if looked == PERIODS_MAX || fruitless >= patience => NextRun::NoneUntil(until),
+        None => NextRun::Never,
+    }
 }
 
 /// Periods in order, from the first whose window may be open at an instant.
@@ -71,11 +106,30 @@ mod tests {
                 .map(|nominal| decide(&job, nominal))
                 .collect();
             let first = all.iter().filter_map(Decision::chosen).filter(|chosen| *chosen > at).min();
-            assert_eq!(next_run(&job, at).and_then(|next| next.chosen()), first, "{mode}");
+            assert_eq!(next_run(&job, at, 1), NextRun::At(first.unwrap()), "{mode}");
             let is_open = |decision: &&Decision| decision.window_start() <= at && at <= decision.window_end();
             let open: Vec<Decision> = all.iter().filter(is_open).copied().collect();
             assert_eq!(open_at(&job, at), open, "{mode}");
             assert_eq!(open.len(), 7, "{mode}");
         }
+    }
+
+    #[test]
+    fn a_search_ends_where_its_patience_does() {
+        let zone = Zone::utc();
+        let schedule = Expr::parse("0 0 29 2 *", Dialect::Kron).unwrap();
+        let schedule = schedule.compile(&zone, Dst::KRON).unwrap();
+        let mut constraints = kron_core::Constraints::default();
+        constraints.add_only("hours=5").unwrap();
+        let job = Job::builder("x", schedule, zone)
+            .window(WindowMode::After, "1h".parse().unwrap())
+            .constraints(constraints)
+            .build()
+            .unwrap();
+        let at: Timestamp = "2026-03-07T12:00:00Z".parse().unwrap();
+        assert_eq!(next_run(&job, at, 3), NextRun::NoneUntil("2036-02-29T00:00:00Z".parse().unwrap()));
+        assert_eq!(next_run(&job, at, PERIODS_MAX), NextRun::Never);
+        assert_eq!([patience(0), patience(1), patience(5_000)], [10_000, 10_000, 400]);
+        assert_eq!(patience(1_000_000), 100);
     }
 }

@@ -36,6 +36,10 @@ written. No answer depends on the locale or on `TZ`, and with `--at` none depend
 A file `-` is standard input. `krontab` without a command, or with one that does not exist, prints its usage and ends with 2.
 `krontab --version` also prints the version of the time zone database, because answers depend on it.
 
+Without `--config`, `list`, `add` and `remove` are about `/etc/krond.d` for root, and for anybody else about `krond` in the
+directory that `XDG_CONFIG_HOME` names, or in `~/.config` if it is not set or relative. Apart from these and from colours, which
+`NO_COLOR` turns off, nothing of the environment has a say.
+
 ";
 
 fn section(out: &mut String, command: &Command) {

@@ -7,19 +7,15 @@ use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use krontab::Zones;
 
-use super::answer::{Answer, print_error};
+use super::answer::{self, Answer, print_error};
 use super::args::Cli;
-use super::exit::USAGE;
+use super::exit::{Exit, USAGE};
 
 /// Prints what the arguments ask for without being a command: help, the version, or what is wrong.
 pub(crate) fn explain(error: &clap::Error, arguments: &[OsString], zones: &Zones) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayVersion => Answer::text(version(zones)).print(),
-        ErrorKind::DisplayHelp => {
-            // Who closes the pipe has seen enough.
-            let _ = error.print();
-            ExitCode::SUCCESS
-        }
+        ErrorKind::DisplayHelp => answer::printed(error.print(), Exit::Success),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
             let _ = Cli::command().print_help();
             ExitCode::from(USAGE)

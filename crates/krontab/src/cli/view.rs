@@ -16,6 +16,7 @@ use krontab::{Code, Entry, Loaded, Problem, Severity, Written};
 use serde::Serialize;
 
 use super::load::reason;
+use super::periods::NextRun;
 use super::time;
 
 /// An instant, in UTC and as clocks show it.
@@ -392,10 +393,18 @@ pub(crate) struct JobView {
     /// The next time it is to run at. Absent where nobody asked, and where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<Instant>,
+    /// Where the search for the next time ended without one: there is none before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) none_until: Option<String>,
 }
 
 impl JobView {
-    pub(crate) fn new(file: &str, entry: &Entry, next: Option<Timestamp>) -> JobView {
+    pub(crate) fn new(file: &str, entry: &Entry, next: Option<NextRun>) -> JobView {
+        let (next, none_until) = match next {
+            Some(NextRun::At(next)) => (Some(next), None),
+            Some(NextRun::NoneUntil(until)) => (None, Some(until)),
+            Some(NextRun::Never) | None => (None, None),
+        };
         JobView {
             name: entry.name.clone(),
             identity: entry.identity().to_owned(),
@@ -406,6 +415,7 @@ impl JobView {
             suspended: entry.job.policy().suspend,
             description: entry.description.clone(),
             next: next.map(|next| Instant::new(next, entry.job.zone())),
+            none_until: none_until.map(time::utc),
         }
     }
 }

@@ -79,3 +79,46 @@ fn limits_are_in_the_help() {
     }
     assert!(krontab(&["help", "describe"]).contains("at most 1024 bytes"));
 }
+
+#[test]
+fn completions_offer_what_the_help_shows_and_the_values_of_flags() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = krontab(&["completions", shell]);
+        assert!(!script.contains("reference"), "{shell} offers a hidden command");
+        assert!(script.contains("describe") && script.contains("version"), "{shell}");
+    }
+    let bash = krontab(&["completions", "bash"]);
+    for values in ["kron ojs posix", "after around before", "stable daily weekly"] {
+        assert!(bash.contains(&format!("compgen -W \"{values}\"")), "{values}");
+    }
+}
+
+#[test]
+fn manual_pages_have_the_sections_that_people_look_for() {
+    let directory = tempfile::tempdir().unwrap();
+    krontab(&["man", directory.path().to_str().unwrap()]);
+    for page in fs::read_dir(directory.path()).unwrap() {
+        let path = page.unwrap().path();
+        let page = fs::read_to_string(&path).unwrap();
+        let path = path.display();
+        assert!(!page.contains(".SH EXTRA"), "{path}");
+        // Examples are not filled, so that no line is broken or hyphenated.
+        let examples = page.split(".SH EXAMPLES\n.nf\n").nth(1).unwrap_or_else(|| panic!("{path}"));
+        assert!(examples.split(".fi\n").next().unwrap().contains("krontab "), "{path}");
+        let is_main = page.contains(".TH krontab 1");
+        assert_eq!(page.contains(".SH \"EXIT STATUS\"\n0 "), !is_main, "{path}");
+        assert_eq!(page.contains(".SH ENVIRONMENT\n") && page.contains("XDG_CONFIG_HOME"), is_main, "{path}");
+        assert_eq!(page.matches(".ie ").count(), 1, "{path}");
+    }
+}
+
+#[test]
+fn the_directory_of_a_user_is_documented() {
+    for command in ["add", "list", "remove"] {
+        assert!(krontab(&["help", command]).contains("XDG_CONFIG_HOME"), "{command}");
+    }
+    assert!(
+        krontab(&["--help"]).contains("XDG_CONFIG_HOME")
+            && krontab(&["reference"]).contains("XDG_CONFIG_HOME")
+    );
+}

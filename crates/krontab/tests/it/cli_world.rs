@@ -3,11 +3,13 @@
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::{Duration, SystemTime};
 
 use crate::cli::{Shell, output};
 
-fn mode(path: &std::path::Path) -> u32 {
+fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
@@ -80,7 +82,7 @@ fn the_version_tells_which_time_zones_are_used() {
 }
 
 /// The files of a directory, hidden ones too.
-fn names(path: &std::path::Path) -> Vec<String> {
+fn names(path: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
@@ -267,4 +269,243 @@ fn a_file_that_cannot_be_read_does_not_hide_the_others() {
     command.args(["lint", "--file", "etc", "--format", "json"]);
     let report: serde_json::Value = serde_json::from_slice(&output(command, None).stdout).unwrap();
     assert_eq!(report["files"][0]["errors"][0]["code"], "unreadable");
+}
+
+impl Shell {
+    /// Runs krontab with these arguments.
+    fn typed(&self, arguments: &[&str]) -> Output {
+        let mut command = self.krontab();
+        command.args(arguments);
+        output(command, None)
+    }
+}
+
+/// The exit code, and everything that was said.
+fn said(output: &Output) -> (Option<i32>, String) {
+    let text = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
+    (output.status.code(), String::from_utf8(text).unwrap())
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0)
+}
+
+const ADD: &[&str] = &["add", "--file", "plain.kron", "--config", "etc"];
+
+#[test]
+fn a_file_that_says_the_same_but_is_not_trusted_is_installed_anew() {
+    let shell = Shell::new();
+    let installed = shell.path().join("etc/plain.kron");
+    assert_eq!(shell.typed(ADD).status.code(), Some(0));
+    assert!(said(&shell.typed(ADD)).1.starts_with("unchanged: "));
+
+    fs::set_permissions(&installed, fs::Permissions::from_mode(0o666)).unwrap();
+    let (code, text) = said(&shell.typed(ADD));
+    assert!(
+        text.starts_with("repaired: ") && text.contains("before: everybody can write the file\n"),
+        "{text}"
+    );
+    assert_eq!((code, mode(&installed)), (Some(0), 0o644));
+
+    fs::set_permissions(&installed, fs::Permissions::from_mode(0o666)).unwrap();
+    let json = shell.typed(&[ADD, &["--format", "json"]].concat());
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["repaired"], serde_json::json!(["everybody can write the file"]));
+    assert_eq!((&json["changed"], &json["replaced"]), (&true.into(), &false.into()));
+
+    if is_root() {
+        std::os::unix::fs::chown(&installed, Some(4_242), Some(4_242)).unwrap();
+        let (code, text) = said(&shell.typed(ADD));
+        assert!(code == Some(0) && text.contains("repaired: ") && text.contains("found user 4242"), "{text}");
+        assert_eq!(std::os::unix::fs::MetadataExt::uid(&fs::metadata(&installed).unwrap()), 0);
+    }
+
+    fs::remove_file(&installed).unwrap();
+    std::os::unix::fs::symlink(shell.path().join("plain.kron"), &installed).unwrap();
+    let (code, text) = said(&shell.typed(ADD));
+    assert!(code == Some(2) && text.contains("the file is a symbolic link; --force replaces it"), "{text}");
+    let (code, text) = said(&shell.typed(&[ADD, &["--force"]].concat()));
+    assert!(code == Some(0) && text.starts_with("replaced: "), "{text}");
+    assert!(fs::symlink_metadata(&installed).unwrap().is_file());
+    assert_eq!(names(&shell.path().join("etc")), ["plain.kron"]);
+}
+
+#[test]
+fn secrets_that_everybody_can_read_become_private_when_they_are_installed_again() {
+    let shell = Shell::new();
+    fs::write(shell.path().join("secret"), "0 1 * * * name=a command=/bin/true env=TOKEN=hunter2\n").unwrap();
+    let add = ["add", "--file", "secret", "--config", "etc"];
+    let installed = shell.path().join("etc/secret");
+    assert_eq!(shell.typed(&add).status.code(), Some(0));
+    fs::set_permissions(&installed, fs::Permissions::from_mode(0o644)).unwrap();
+    let (code, text) = said(&shell.typed(&add));
+    assert!(text.contains("before: everybody can read the environment variables of `a`"), "{text}");
+    assert_eq!((code, mode(&installed)), (Some(0), 0o600));
+    assert!(said(&shell.typed(&add)).1.starts_with("unchanged: "));
+}
+
+#[test]
+fn a_directory_that_krond_refuses_is_refused_whatever_is_in_it() {
+    let shell = Shell::new();
+    let etc = shell.path().join("etc");
+    assert_eq!(shell.typed(ADD).status.code(), Some(0));
+    std::os::unix::fs::symlink("etc", shell.path().join("link")).unwrap();
+    fs::set_permissions(&etc, fs::Permissions::from_mode(0o777)).unwrap();
+    let before = fs::read(etc.join("plain.kron")).unwrap();
+    let refused = |arguments: &[&str], why: &str| {
+        let (code, text) = said(&shell.typed(arguments));
+        assert!(code == Some(2) && text.contains(why), "{arguments:?}: {text}");
+        assert_eq!(fs::read(etc.join("plain.kron")).unwrap(), before, "{arguments:?}");
+    };
+    let add = |config| ["add", "--file", "plain.kron", "--config", config];
+    for target in ["first", "plain.kron"] {
+        refused(&["remove", target, "--config", "etc"], "everybody can write the directory");
+        refused(&["remove", target, "--config", "link"], "the directory is a symbolic link");
+    }
+    refused(&add("etc"), "everybody can write the directory");
+    fs::set_permissions(&etc, fs::Permissions::from_mode(0o755)).unwrap();
+    for link in ["link", "link/", "link/."] {
+        refused(&add(link), "the directory is a symbolic link");
+        refused(&["remove", "first", "--config", link], "the directory is a symbolic link");
+    }
+}
+
+#[test]
+fn a_job_of_a_file_that_krond_refuses_is_not_removed_but_the_file_can_be() {
+    let shell = Shell::new();
+    let etc = shell.path().join("etc");
+    let installed = etc.join("plain.kron");
+    assert_eq!(shell.typed(ADD).status.code(), Some(0));
+    let before = fs::read(&installed).unwrap();
+    let refused = |why: &str| {
+        let (code, text) = said(&shell.typed(&["remove", "first", "--config", "etc"]));
+        assert!(code == Some(2) && text.contains(why), "{text}");
+        assert!(text.contains("`krontab remove plain.kron`"), "{text}");
+        assert_eq!(fs::read(&installed).unwrap(), before);
+    };
+    fs::set_permissions(&installed, fs::Permissions::from_mode(0o666)).unwrap();
+    refused("everybody can write the file");
+    if is_root() {
+        fs::set_permissions(&installed, fs::Permissions::from_mode(0o644)).unwrap();
+        std::os::unix::fs::chown(&installed, Some(4_242), None).unwrap();
+        refused("found user 4242");
+    }
+    std::os::unix::fs::symlink("plain.kron", etc.join("link")).unwrap();
+    for file in ["link", "plain.kron"] {
+        assert_eq!(shell.typed(&["remove", file, "--config", "etc"]).status.code(), Some(0), "{file}");
+    }
+    assert!(names(&etc).is_empty());
+}
+
+#[test]
+fn nobody_waits_for_what_lies_in_the_place_of_a_file() {
+    let shell = Shell::new();
+    let etc = shell.path().join("etc");
+    fs::create_dir(&etc).unwrap();
+    let pipe = etc.join("plain.kron");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", etc.join("zero")).unwrap();
+    for (name, why) in [("plain.kron", "found a pipe"), ("zero", "the file is a symbolic link")] {
+        let mut command = shell.krontab();
+        command.args(ADD).args(["--name", name]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut patience = 1_000;
+        while child.try_wait().unwrap().is_none() {
+            patience -= 1;
+            if patience == 0 {
+                child.kill().unwrap();
+                panic!("{name}: it waits");
+            }
+            #[expect(clippy::disallowed_methods, reason = "another process is waited for")]
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let (code, text) = said(&child.wait_with_output().unwrap());
+        assert!(code == Some(2) && text.contains(why), "{name}: {text}");
+    }
+    assert_eq!(shell.typed(&[ADD, &["--force"]].concat()).status.code(), Some(0));
+    assert!(fs::symlink_metadata(&pipe).unwrap().is_file());
+}
+
+#[test]
+fn the_exit_code_is_right_when_nobody_can_be_told() {
+    let shell = Shell::new();
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for (arguments, expected) in [
+        (&["next", "nope", "--file", "jobs.kron"][..], 1),
+        (&["lint", "--file", "nothing"], 2),
+        (&["next"], 2),
+        (&["nope"], 2),
+        (&["describe"], 2),
+        (&["list", "--config", "."], 1),
+        (&["fmt", "--check", "bad.kron"], 1),
+        (&["describe", "0 0 * * *"], 0),
+    ] {
+        let mut command = shell.krontab();
+        command.args(arguments).stdout(Stdio::null()).stderr(full());
+        assert_eq!(command.status().unwrap().code(), Some(expected), "{arguments:?}");
+    }
+    for arguments in [&["describe", "0 0 * * *"][..], &["--help"], &["help", "add"], &["--version"], &["man"]]
+    {
+        for stderr in [Stdio::null(), full().into()] {
+            let mut command = shell.krontab();
+            command.args(arguments).stdout(full()).stderr(stderr);
+            assert_eq!(command.status().unwrap().code(), Some(2), "{arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn drafts_that_were_left_behind_are_cleared_away() {
+    let shell = Shell::new();
+    let etc = shell.path().join("etc");
+    fs::create_dir(&etc).unwrap();
+    for (name, minutes) in [(".t.4242-0.tmp", 60), (".t.4243-0.tmp", 0), (".mine.tmp", 60)] {
+        let file = fs::File::create(etc.join(name)).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "the age of a file is told by the clock")]
+        let modified = SystemTime::now() - Duration::from_secs(60 * minutes);
+        file.set_modified(modified).unwrap();
+    }
+    assert_eq!(shell.typed(ADD).status.code(), Some(0));
+    assert_eq!(names(&etc), [".mine.tmp", ".t.4243-0.tmp", "plain.kron"]);
+}
+
+#[test]
+fn an_identity_that_no_job_can_have_is_blamed_on_the_flag() {
+    let shell = Shell::new();
+    for (identity, why) in [
+        ("a\nb", "expected a name without control characters, but found `a\\nb`"),
+        ("\u{1b}[2J", "expected a name without control characters, but found `\\u{1b}[2J`"),
+        ("", "expected a name, but found nothing"),
+    ] {
+        for question in [
+            &["next", "backup", "--file", "jobs.kron"][..],
+            &["why", "backup", "--file", "jobs.kron", "--at", "2026-03-08T07:30:00Z"],
+            &["describe", "report", "--file", "jobs.kron"],
+            &["explain", "backup", "--at", "2026-03-08T07:30:00Z"],
+        ] {
+            let found = shell.typed(&[question, &["--identity", identity]].concat());
+            let expected = (Some(2), format!("error: --identity: {why}\n"));
+            assert_eq!(said(&found), expected, "{question:?}");
+        }
+    }
+}
+
+#[test]
+fn a_list_of_jobs_that_never_run_is_not_searched_to_the_end_of_time() {
+    let shell = Shell::new();
+    let etc = shell.path().join("etc");
+    fs::create_dir(&etc).unwrap();
+    let job = |number: u32| {
+        format!("0 0 * * * @win(after,1h) @only(hours=5) name=job-{number} command=/bin/true\n")
+    };
+    fs::write(etc.join("jobs"), (0..5_000).map(job).collect::<String>()).unwrap();
+    let found = shell.typed(&["list", "--config", "etc", "--at", "2026-03-07T00:00:00Z", "--format", "json"]);
+    let listing: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
+    let jobs = listing["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), 5_000);
+    for job in jobs {
+        // Two million periods of them all are four hundred days of each.
+        assert_eq!(job["noneUntil"], "2027-04-10T00:00:00Z", "{job}");
+    }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::Args;
+use krontab::security::{Finding, Trust};
 use krontab::{Directory, Loaded, Zones};
 use serde::Serialize;
 
@@ -18,14 +19,15 @@ use crate::cli::{clock, config, load};
 ///
 /// It is installed whole or not at all; krond notices it without a restart. Only its owner can write
 /// it, and if it sets environment variables, only its owner can read it. A directory that does not exist
-/// is made, and told. One that krond would not trust is refused.
+/// is made, and told. One that krond would not trust is refused. A file that is there and says the same
+/// stays as it is, unless krond would refuse it or it shows its variables to everybody: then it is repaired.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Add {
     /// The krontab file; `-` is standard input
     #[arg(long, value_name = "PATH")]
     file: PathBuf,
-    /// The directory [default: /etc/krond.d for root, otherwise ~/.config/krond]
+    /// The directory [default: /etc/krond.d for root, otherwise krond in `XDG_CONFIG_HOME` or ~/.config]
     #[arg(long, value_name = "DIR")]
     config: Option<PathBuf>,
     /// The name it gets there; identities begin with it [default: its own]
@@ -49,7 +51,8 @@ Exit codes: 0 installed, 1 the file is invalid, 2 it could not be written, or an
 impl Add {
     pub(crate) fn run(&self, zones: &Zones) -> Result<Answer, Failure> {
         let directory = config::directory(self.config.as_deref())?;
-        let path = directory.join(self.target()?);
+        let name = self.target()?;
+        let path = directory.join(&name);
         let source = load::source(&self.file, &IdentityArgs::default())?
             .installed_as(&path)
             .map_err(|error| Failure::Usage(error.to_string()))?;
@@ -57,18 +60,13 @@ impl Add {
         if !loaded.is_valid() {
             return Err(Failure::Refused(Invalid::new(&loaded)));
         }
-        let Loaded { bytes, parsed, .. } = loaded;
-        let there = std::fs::read(&path).ok();
-        let is_same = there.as_deref() == Some(bytes.as_slice());
-        let secret = parsed.entries.iter().any(|entry| !entry.command.env.is_empty());
-        let mode = if secret { 0o600 } else { 0o644 };
-        let mut made = Vec::new();
-        // To install the same file again changes nothing, so it needs no --force.
-        if !is_same || self.force {
-            let existing = if self.force { Existing::Replace } else { Existing::Keep };
-            made = install::make_directory(&directory)?;
-            install::write(&path, &bytes, mode, existing)?;
-        }
+        let made = install::make_directory(&directory)?;
+        let directory = Directory::open(&directory, Trust::current())
+            .map_err(|error| config::unreadable(&directory, &error))?;
+        install::check(directory.findings())?;
+        install::clear_drafts(&directory);
+        let Installed { changed, replaced, repaired } = self.install(&directory, &name, &loaded)?;
+        let Loaded { parsed, .. } = loaded;
         let installed = path.to_string_lossy().into_owned();
         let installation = Installation {
             directories_made: made.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
@@ -78,11 +76,54 @@ impl Add {
                 .iter()
                 .map(|problem| ProblemView::from(problem).with_dates(&parsed.entries, clock::now()))
                 .collect(),
-            changed: !is_same,
-            replaced: there.is_some() && !is_same,
+            changed,
+            replaced,
+            repaired,
             installed,
         };
         Ok(Answer::of(&installation, self.format.format))
+    }
+
+    /// Writes the file, unless it is there already as it is to be.
+    fn install(&self, directory: &Directory, name: &str, loaded: &Loaded) -> Result<Installed, Failure> {
+        let path = directory.path().join(name);
+        let entries = &loaded.parsed.entries;
+        let there = install::look(directory, name.as_ref())?;
+        let is_same = there.as_ref().is_some_and(|there| there.bytes.as_ref() == Some(&loaded.bytes));
+        let opened = there.as_ref().and_then(|there| there.opened.as_ref());
+        let flaws = opened.map(|opened| {
+            let findings = opened.findings.iter().cloned();
+            let public = opened.public_environment(&path, entries).filter(|_| is_same);
+            findings.chain(public).collect::<Vec<Finding>>()
+        });
+        let flaws: Vec<String> = flaws.into_iter().flatten().map(|finding| finding.message).collect();
+        // To install the same file again changes nothing, so it needs no --force. But the same words in a
+        // file that krond refuses, or that tells secrets, are not the same file.
+        let seen = there.as_ref().and_then(|there| there.seen).filter(|_| is_same);
+        let existing = match (self.force, seen) {
+            (false, Some(_)) if flaws.is_empty() => {
+                return Ok(Installed { changed: false, replaced: false, repaired: Vec::new() });
+            }
+            (false, Some(seen)) => Existing::ReplaceThis(seen),
+            (false, None) => {
+                if let Some(flaw) = opened.and(flaws.first()) {
+                    let path = path.display();
+                    return Err(Failure::Write(format!(
+                        "`{path}` is already there, and {flaw}; --force replaces it"
+                    )));
+                }
+                Existing::Keep
+            }
+            (true, _) => Existing::Replace,
+        };
+        let secret = entries.iter().any(|entry| !entry.command.env.is_empty());
+        let mode = if secret { 0o600 } else { 0o644 };
+        install::write(directory, name.as_ref(), &loaded.bytes, mode, existing)?;
+        Ok(Installed {
+            changed: !is_same || !flaws.is_empty(),
+            replaced: there.is_some() && !is_same,
+            repaired: if is_same { flaws } else { Vec::new() },
+        })
     }
 
     /// The name of the installed file.
@@ -102,6 +143,14 @@ impl Add {
     }
 }
 
+/// What became of a file that was already there.
+struct Installed {
+    changed: bool,
+    replaced: bool,
+    /// What was wrong with how it lay there, though it said the same.
+    repaired: Vec<String>,
+}
+
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Installation {
@@ -111,6 +160,8 @@ struct Installation {
     /// Whether anything is different from before.
     changed: bool,
     replaced: bool,
+    /// What was wrong with how the file lay there, though it said the same.
+    repaired: Vec<String>,
     jobs: Vec<JobView>,
     warnings: Vec<ProblemView>,
 }
@@ -123,9 +174,16 @@ impl fmt::Display for Installation {
         let what = match (self.changed, self.replaced) {
             (false, _) => "unchanged",
             (true, true) => "replaced",
+            (true, false) if !self.repaired.is_empty() => "repaired",
             (true, false) => "installed",
         };
         writeln!(f, "{what}: {}", self.installed)?;
+        for flaw in &self.repaired {
+            writeln!(f, "before: {flaw}")?;
+        }
+        if self.jobs.is_empty() {
+            writeln!(f, "it has no jobs")?;
+        }
         for job in &self.jobs {
             writeln!(f, "- {}: {}", job.identity, job.schedule.description)?;
         }

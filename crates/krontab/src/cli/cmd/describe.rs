@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValue, TypedValueParser};
 use jiff::Timestamp;
 use kron_schedule::fuzzy::{Extensions, Phrase};
 use kron_schedule::{Dialect, Expr, Schedule, Warning, WarningKind, Zone};
@@ -28,8 +29,8 @@ pub(crate) struct Describe {
     /// the name of a job
     #[arg(value_name = "EXPR|JOB", required = true)]
     words: Vec<String>,
-    /// The cron dialect of the expression: kron, ojs or posix
-    #[arg(long, default_value = "kron", value_parser = dialect, conflicts_with = "file")]
+    /// The cron dialect of the expression
+    #[arg(long, default_value = "kron", value_parser = dialects(), conflicts_with = "file")]
     dialect: Dialect,
     /// The time zone of the expression, such as Europe/Paris [default: UTC]
     #[arg(long, value_name = "ZONE", conflicts_with = "file")]
@@ -80,6 +81,8 @@ impl Describe {
         let upcoming = Upcoming::new(&schedule, &zone, self.at.or_now(), self.next)?;
         Ok(Description {
             job: None,
+            identity: None,
+            placeholder: None,
             description: expr.describe(),
             expression: text,
             canonical: expr.to_string(),
@@ -107,6 +110,8 @@ impl Describe {
             dst: entry.dst.to_string(),
             warnings,
             upcoming,
+            identity: Some(entry.identity().to_owned()),
+            placeholder: entry.schedule.placeholder(),
             job: Some(entry.name),
         })
     }
@@ -118,7 +123,13 @@ impl Describe {
 struct Description {
     #[serde(skip_serializing_if = "Option::is_none")]
     job: Option<String>,
+    /// The identity of the job that was used: chosen times and phrases depend on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<String>,
     expression: String,
+    /// What a phrase stands for before the identity gives it a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placeholder: Option<String>,
     description: String,
     canonical: String,
     dialect: &'static str,
@@ -177,7 +188,16 @@ impl fmt::Display for Description {
         if let Some(job) = &self.job {
             writeln!(f, "job: {job}")?;
         }
-        writeln!(f, "expression: {}", self.expression)?;
+        if let Some(identity) = &self.identity {
+            writeln!(f, "identity: {identity}")?;
+        }
+        match &self.placeholder {
+            Some(placeholder) => {
+                writeln!(f, "phrase: {}", self.expression)?;
+                writeln!(f, "placeholder: {placeholder}")?;
+            }
+            None => writeln!(f, "expression: {}", self.expression)?,
+        }
         // Of an exact phrase it is the sentence that stands above.
         if self.canonical != self.expression && self.canonical != self.description {
             writeln!(f, "canonical: {}", self.canonical)?;
@@ -240,7 +260,6 @@ fn with_hint(rendered: String, words: &[String]) -> String {
     }
 }
 
-fn dialect(text: &str) -> Result<Dialect, String> {
-    let known = Dialect::ALL.into_iter().find(|dialect| dialect.name() == text);
-    known.ok_or_else(|| "expected `kron`, `ojs` or `posix`".into())
+fn dialects() -> impl TypedValueParser<Value = Dialect> {
+    args::one_of(Dialect::ALL.map(|dialect| (PossibleValue::new(dialect.name()), dialect)))
 }

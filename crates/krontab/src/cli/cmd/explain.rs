@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValue, TypedValueParser};
 use jiff::Timestamp;
 use kron_core::{Distribution, Job, SeedStrategy, WindowMode, decide};
 use kron_schedule::{Dialect, Dst, Duration, Expr, Zone};
@@ -11,7 +12,7 @@ use krontab::Zones;
 use serde::Serialize;
 
 use crate::cli::answer::Answer;
-use crate::cli::args::{FormatArg, IdentityArgs, JobArgs};
+use crate::cli::args::{self, FormatArg, IdentityArgs, JobArgs};
 use crate::cli::exit::Failure;
 use crate::cli::view::{DecisionView, ProblemView, ScheduleView};
 use crate::cli::{load, time};
@@ -38,15 +39,15 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "DURATION", default_value = "1h", conflicts_with = "file")]
     #[arg(allow_hyphen_values = true)]
     window: Duration,
-    /// Where the window lies, without a file: after, around or before
-    #[arg(long, default_value = "after", value_parser = mode, conflicts_with = "file")]
+    /// Where the window lies, without a file
+    #[arg(long, default_value = "after", value_parser = modes(), conflicts_with = "file")]
     mode: WindowMode,
     /// The distribution, without a file: uniform, or such as skewLate,shape=3
     #[arg(long, value_name = "DIST", default_value = "uniform", value_parser = distribution)]
     #[arg(conflicts_with = "file")]
     dist: Distribution,
-    /// The seed strategy, without a file: stable, daily or weekly
-    #[arg(long, value_name = "STRATEGY", default_value = "stable", value_parser = strategy)]
+    /// The seed strategy, without a file
+    #[arg(long, value_name = "STRATEGY", default_value = "stable", value_parser = strategies())]
     #[arg(conflicts_with = "file")]
     seed: SeedStrategy,
     /// The salt, without a file
@@ -97,6 +98,7 @@ impl Explain {
     fn of_flags(self, zones: &Zones) -> Result<Explained, Failure> {
         // The identity can be said without a file, but where a file is cannot.
         IdentityArgs { identity: None, ..self.identity.clone() }.need_file()?;
+        self.identity.check()?;
         let zone = zone(zones, self.tz.as_deref())?;
         // Some schedule is part of a job, but a decision does not ask for it.
         let schedule = Expr::parse("* * * * *", Dialect::Kron)
@@ -124,20 +126,16 @@ pub(crate) fn zone(zones: &Zones, name: Option<&str>) -> Result<Zone, Failure> {
     })
 }
 
-fn mode(text: &str) -> Result<WindowMode, String> {
-    match text {
-        "after" => Ok(WindowMode::After),
-        "around" | "center" => Ok(WindowMode::Around),
-        "before" => Ok(WindowMode::Before),
-        _ => Err("expected `after`, `around` or `before`".into()),
-    }
+fn modes() -> impl TypedValueParser<Value = WindowMode> {
+    args::one_of([WindowMode::After, WindowMode::Around, WindowMode::Before].map(|mode| {
+        let value = PossibleValue::new(mode.name());
+        (if mode == WindowMode::Around { value.alias("center") } else { value }, mode)
+    }))
 }
 
-fn strategy(text: &str) -> Result<SeedStrategy, String> {
-    [SeedStrategy::Stable, SeedStrategy::Daily, SeedStrategy::Weekly]
-        .into_iter()
-        .find(|strategy| strategy.name() == text)
-        .ok_or_else(|| "expected `stable`, `daily` or `weekly`".into())
+fn strategies() -> impl TypedValueParser<Value = SeedStrategy> {
+    let all = [SeedStrategy::Stable, SeedStrategy::Daily, SeedStrategy::Weekly];
+    args::one_of(all.map(|strategy| (PossibleValue::new(strategy.name()), strategy)))
 }
 
 fn distribution(text: &str) -> Result<Distribution, String> {

@@ -50,7 +50,7 @@ impl Fmt {
         for path in &self.files {
             let (formatted, errors) = formatted(path, zones)?;
             if let Some(text) = formatted.text.as_ref().filter(|_| self.write && formatted.changed) {
-                install::rewrite(path, text.as_bytes())?;
+                install::rewrite_path(path, &formatted.before, text.as_bytes())?;
             }
             remarks.extend(errors);
             files.push(formatted);
@@ -83,7 +83,8 @@ fn formatted(path: &Path, zones: &Zones) -> Result<(Formatted, Vec<String>), Fai
     let errors: Vec<String> = findings.chain(problems).collect();
     let changed = spelled.as_ref().is_some_and(|text| text.as_bytes() != before.bytes);
     let file = source.shown().to_string();
-    Ok((Formatted { file, changed, valid: errors.is_empty(), text: spelled }, errors))
+    let before = before.bytes;
+    Ok((Formatted { file, changed, valid: errors.is_empty(), text: spelled, before }, errors))
 }
 
 #[derive(Debug, Serialize)]
@@ -93,6 +94,9 @@ struct Formatted {
     valid: bool,
     /// Null if it cannot be formatted: it is too long, or not UTF-8.
     text: Option<String>,
+    /// What was read.
+    #[serde(skip)]
+    before: Vec<u8>,
 }
 
 #[derive(Debug, Serialize)]

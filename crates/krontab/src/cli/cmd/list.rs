@@ -22,7 +22,7 @@ use crate::cli::{config, periods, time};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct List {
-    /// The directory [default: /etc/krond.d for root, otherwise ~/.config/krond]
+    /// The directory [default: /etc/krond.d for root, otherwise krond in `XDG_CONFIG_HOME` or ~/.config]
     #[arg(long, value_name = "DIR")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -89,19 +89,24 @@ impl Listing {
     fn read(&mut self, directory: &Directory, at: Timestamp, zones: &Zones) -> io::Result<()> {
         let findings = directory.findings().iter().map(ProblemView::from).collect();
         self.refuse(directory.path(), findings);
+        let mut krontabs = Vec::new();
         for (path, loaded) in directory.krontabs(zones)? {
             match loaded {
                 Ok(loaded) => {
                     self.refuse(&path, ProblemView::of(&loaded).0);
-                    let file = path.to_string_lossy();
-                    let refused = self.is_refused(&file);
-                    for entry in &loaded.parsed.entries {
-                        let runs = !refused && !entry.job.policy().suspend;
-                        let next = runs.then(|| periods::next_run(&entry.job, at)).flatten();
-                        self.jobs.push(JobView::new(&file, entry, next.and_then(|next| next.chosen())));
-                    }
+                    krontabs.push((path, loaded.parsed.entries));
                 }
                 Err(error) => self.refuse(&path, vec![ProblemView::unreadable(&path, &error)]),
+            }
+        }
+        let patience = periods::patience(krontabs.iter().map(|(_, entries)| entries.len()).sum());
+        for (path, entries) in &krontabs {
+            let file = path.to_string_lossy();
+            let refused = self.is_refused(&file);
+            for entry in entries {
+                let runs = !refused && !entry.job.policy().suspend;
+                let next = runs.then(|| periods::next_run(&entry.job, at, patience));
+                self.jobs.push(JobView::new(&file, entry, next));
             }
         }
         Ok(())
@@ -137,6 +142,11 @@ impl InvalidView {
     }
 }
 
+/// The day of an instant in UTC.
+fn day(utc: &str) -> &str {
+    utc.split('T').next().unwrap_or(utc)
+}
+
 impl fmt::Display for Listing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.directory_exists {
@@ -150,7 +160,10 @@ impl fmt::Display for Listing {
                 Some(next) => next.utc.clone(),
                 None if self.is_refused(&job.file) => "refused".to_owned(),
                 None if job.suspended => "suspended".to_owned(),
-                None => "never".to_owned(),
+                None => match &job.none_until {
+                    Some(until) => format!("none found until {}", day(until)),
+                    None => "never".to_owned(),
+                },
             };
             let zone = match job.timezone.as_str() {
                 "UTC" => String::new(),

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::Resettable;
 use clap::{Args, CommandFactory};
 use clap_mangen::Man as Page;
+use clap_mangen::roff::{Roff, roman};
 
 use crate::cli::answer::Answer;
 use crate::cli::args::Cli;
@@ -48,8 +50,36 @@ impl Man {
     }
 }
 
+/// The page of a command. What stands below its help has sections of its own.
 fn page(command: clap::Command) -> std::io::Result<String> {
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let mut page = Vec::new();
-    Page::new(command).render(&mut page)?;
-    Ok(String::from_utf8_lossy(&page).into_owned())
+    Page::new(command.after_help(Resettable::Reset)).render(&mut page)?;
+    let mut page = String::from_utf8_lossy(&page).into_owned();
+    let end = page.find(".SH VERSION\n").unwrap_or(page.len());
+    page.insert_str(end, &sections(&after));
+    Ok(page)
+}
+
+/// The examples, which are kept line by line, the exit codes, and the rest.
+fn sections(after: &str) -> String {
+    let mut roff = Roff::new();
+    for block in after.split("\n\n") {
+        if let Some(examples) = block.strip_prefix("Examples:\n") {
+            roff.control("SH", ["EXAMPLES"]).control("nf", []);
+            for line in examples.lines() {
+                roff.text([roman(line.strip_prefix("  ").unwrap_or(line))]);
+            }
+            roff.control("fi", []);
+        } else if let Some(codes) = block.strip_prefix("Exit codes: ") {
+            roff.control("SH", ["EXIT STATUS"]).text([roman(codes)]);
+        } else if let Some(environment) = block.strip_prefix("Environment: ") {
+            roff.control("SH", ["ENVIRONMENT"]).text([roman(environment)]);
+        } else if !block.is_empty() {
+            roff.control("SH", ["NOTES"]).text([roman(block)]);
+        }
+    }
+    // The page has begun already.
+    let rendered = roff.render();
+    rendered.lines().skip_while(|line| !line.starts_with(".SH")).map(|line| format!("{line}\n")).collect()
 }

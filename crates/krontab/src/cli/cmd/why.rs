@@ -7,7 +7,7 @@ use jiff::civil::DateTime;
 use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
 use kron_core::{Constraints, Decision, Job, Overlap};
-use kron_schedule::{Explanation, Part, Verdict, Zone};
+use kron_schedule::{Explanation, Part, Verdict, WarningKind, Zone};
 use krontab::{Entry, ScheduleKind, Zones};
 
 use self::reasons::{ClauseView, FieldView, PolicyView, Reasons};
@@ -15,6 +15,7 @@ use super::explain::zone;
 use crate::cli::answer::Answer;
 use crate::cli::args::{FormatArg, JobArgs};
 use crate::cli::exit::Failure;
+use crate::cli::periods::NextRun;
 use crate::cli::view::{DecisionView, Instant, ScheduleView, SkippedView};
 use crate::cli::{load, periods, time};
 
@@ -111,6 +112,13 @@ fn reasons(entry: &Entry, asked: &Asked) -> Reasons {
     let constraints = clauses(job.constraints(), job.zone().to_civil(at));
     let (runs, verdict) = verdict(entry, asked, &open, &constraints);
     let view = |decision: &Decision| DecisionView::new(&entry.name, job, decision);
+    let fields = fields(entry, asked, &explanation);
+    let (next, none_until) = match periods::next_run(job, at, periods::patience(1)) {
+        _ if job.policy().suspend => (None, None),
+        NextRun::At(next) => (Some(Instant::new(next, job.zone())), None),
+        NextRun::NoneUntil(until) => (None, Some(time::utc(until))),
+        NextRun::Never => (None, None),
+    };
     Reasons {
         job: entry.name.clone(),
         identity: entry.identity().to_owned(),
@@ -122,7 +130,8 @@ fn reasons(entry: &Entry, asked: &Asked) -> Reasons {
         verdict,
         nominal: asked.missing.is_none()
             && matches!(explanation.verdict(), Verdict::Occurs | Verdict::AfterGap),
-        fields: fields(entry, asked, &explanation),
+        either_day: either_day(entry, &fields),
+        fields,
         daylight_saving: daylight_saving(entry, asked, explanation.verdict()),
         skipped: skipped_that_day(job, at),
         periods: open.iter().take(PERIODS_SHOWN).map(view).collect(),
@@ -133,7 +142,8 @@ fn reasons(entry: &Entry, asked: &Asked) -> Reasons {
             deadline: job.policy().deadline.map(|deadline| deadline.to_string()),
             suspend: job.policy().suspend,
         },
-        next: next_run(job, at),
+        next,
+        none_until,
     }
 }
 
@@ -169,9 +179,21 @@ fn fields(entry: &Entry, asked: &Asked, explanation: &Explanation) -> Vec<FieldV
     in_utc.as_ref().unwrap_or(explanation).parts().iter().map(view).collect()
 }
 
-fn next_run(job: &Job, at: Timestamp) -> Option<Instant> {
-    let next = periods::next_run(job, at).filter(|_| !job.policy().suspend)?;
-    next.chosen().map(|chosen| Instant::new(chosen, job.zone()))
+/// What is to be said where both day fields are restricted: a field that does not match need not stand in
+/// the way.
+fn either_day(entry: &Entry, fields: &[FieldView]) -> Option<String> {
+    let warnings = entry.schedule.expr()?.warnings();
+    if !warnings.iter().any(|warning| warning.kind() == WarningKind::EitherDay) {
+        return None;
+    }
+    let matches = |name| fields.iter().any(|field| field.name == name && field.matches);
+    let which = match (matches("day"), matches("weekday")) {
+        (true, true) => "both match",
+        (true, false) => "the day matches",
+        (false, true) => "the weekday matches",
+        (false, false) => "neither matches",
+    };
+    Some(format!("one of the two day fields is enough: {which}"))
 }
 
 /// The answer, and its one sentence. The order of the questions is the rule. The open periods come

@@ -24,6 +24,9 @@ pub(super) struct Reasons {
     /// Whether the instant is a nominal time of the schedule.
     pub(super) nominal: bool,
     pub(super) fields: Vec<FieldView>,
+    /// Where both day fields say something: that one of them is enough, and which one matches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) either_day: Option<String>,
     /// What a change of clocks has to do with it.
     pub(super) daylight_saving: Vec<String>,
     /// Local times of the same day that do not exist.
@@ -35,6 +38,9 @@ pub(super) struct Reasons {
     pub(super) policy: PolicyView,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) next: Option<Instant>,
+    /// Where the search for the next run ended without one: there is none before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) none_until: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -84,6 +90,9 @@ impl fmt::Display for Reasons {
             let relation = if *matches { "matches" } else { "is not" };
             writeln!(f, "  {name:names$}  {value:values$}  {relation} {wanted}")?;
         }
+        if let Some(either) = &self.either_day {
+            writeln!(f, "  {either}")?;
+        }
         for note in &self.daylight_saving {
             writeln!(f, "daylight saving: {note}")?;
         }
@@ -110,9 +119,10 @@ impl fmt::Display for Reasons {
             )?;
         }
         self.policy.fmt(f)?;
-        match &self.next {
-            Some(next) => writeln!(f, "next run: {next}")?,
-            None => writeln!(f, "next run: none")?,
+        match (&self.next, &self.none_until) {
+            (Some(next), _) => writeln!(f, "next run: {next}")?,
+            (None, Some(until)) => writeln!(f, "next run: none found until {until}")?,
+            (None, None) => writeln!(f, "next run: none")?,
         }
         writeln!(f, "\n{}", self.verdict)
     }
