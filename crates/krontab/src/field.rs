@@ -89,6 +89,10 @@ pub(crate) fn read(tokens: &[Token<'_>], end: usize, mistakes: &mut Vec<Mistake>
         if *name != "env" && seen.contains(name) {
             let message = format!("the field `{name}` stands here twice");
             mistakes.push(Mistake::new(Code::RepeatedField, key.span(), message));
+            // What is wrong within it is told too. Of a command it depends on `shell`, which may follow.
+            if *name != "command" {
+                mistakes.extend(Fields::default().set(name, value, key.span()).err());
+            }
             continue;
         }
         seen.push(name);

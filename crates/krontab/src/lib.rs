@@ -133,8 +133,10 @@ impl Krontab {
         let mut names: HashMap<String, usize> = HashMap::new();
         let mut jobs = 0;
         for line in file::lines(text, &mut problems).unwrap_or_default() {
-            let Content::Entry(text) = line.content else {
-                continue;
+            let (text, read): (_, fn(_, _, _, _) -> _) = match line.content {
+                Content::Damaged(text) => (text, entry::read_damaged),
+                Content::Entry(text) => (text, entry::read),
+                Content::Blank | Content::Comment(_) | Content::Unreadable(_) => continue,
             };
             jobs += 1;
             if jobs > JOBS_MAX {
@@ -143,7 +145,7 @@ impl Krontab {
                 problems.push(line.number, text, mistake.with_help("put some of them into another file"));
                 break;
             }
-            let mut reading = entry::read(line.number, text, source, zones);
+            let mut reading = read(line.number, text, source, zones);
             if let Some(name) = reading.name {
                 if let Some(first) = names.get(&name.value) {
                     let message = format!("the name `{}` is taken by line {first}", name.value);

@@ -100,3 +100,54 @@ fn phrases_that_fall_together_are_told_once() {
         parsed.problems.iter().map(|problem| (problem.line(), problem.code().name())).collect();
     assert_eq!(told, [(1, "cluster")]);
 }
+
+/// The texts that the errors of a line are about, and how many are about something that is missing.
+fn blamed(line: &str) -> (Vec<String>, usize) {
+    let problems = parse(line).problems;
+    let errors: Vec<_> = problems.iter().filter(|problem| problem.is_error()).collect();
+    let texts = errors.iter().map(|problem| line[problem.span()].to_owned());
+    let (missing, blamed): (Vec<_>, Vec<_>) = texts.partition(String::is_empty);
+    (blamed, missing.len())
+}
+
+#[test]
+fn one_mistake_of_a_line_does_not_hide_another() {
+    for (line, texts, missing) in [
+        ("61 25 * * 9 name=a command=/bin/a", &["61", "25", "9"][..], 0),
+        ("0,60,x 1-99 * * mon,FIR name=a command=/bin/a", &["60", "x", "99", "FIR"], 0),
+        ("@daily @only(hors=1;dow=MOON;hours=99) name=a command=/bin/a", &["hors", "MOON", "99"], 0),
+        ("@daily @avoid(hours=24,3,25;dom=0) name=a command=/bin/a", &["24", "25", "0"], 0),
+        ("@daily @win(aftr,1x) name=a command=/bin/a", &["aftr", "x"], 0),
+        (
+            "@daily @win(after,1h) @dist(normal,mu=foo,sigma=-1s,x=1,y) name=a command=/bin/a",
+            &["foo", "-1s", "x", "y"],
+            0,
+        ),
+        (
+            "@daily @win(after,1h) @dist(skewEarly,shape=0.1x,shape=2) name=a command=/bin/a",
+            &["0.1x", "shape"],
+            0,
+        ),
+        ("@tz(UTC) 0 0 * * * @win(foo,1h) name=q_q bogus=1", &["@tz(UTC)", "foo", "q_q", "bogus"], 1),
+        ("@tz(UTC) 0 24 * * * name=a command=/bin/a", &["@tz(UTC)", "24"], 0),
+        ("@tz(UTC) \"daily around 25:00\" name=a command=/bin/a", &["@tz(UTC)", "25:00"], 0),
+        ("@daily name=a @win(foo,1h) command=/bin/a", &["@win(foo,1h)", "foo"], 0),
+        (
+            "@daily @tz(UTC) @tz(Pluto) name=a name=q_q command=/bin/a",
+            &["@tz(Pluto)", "Pluto", "name", "q_q"],
+            0,
+        ),
+        // What follows an open quote, or a backslash at the end, cannot be told to be missing.
+        ("61 * * * * name=q_q command=\"/bin/a", &["61", "q_q", "\"/bin/a"], 0),
+        ("61 * \"* * * name=a command=/bin/a", &["\"* * * name=a command=/bin/a"], 0),
+        ("@every \"1h name=a command=/bin/a", &["\"1h name=a command=/bin/a"], 0),
+        ("61 * * * * name=q_q \\", &["61", "q_q", "\\"], 0),
+        ("61\u{a0}* * * * name=q_q\u{a0}command=x", &["61", "\u{a0}", "q_q", "\u{a0}", "x"], 0),
+        ("61 *\u{1} * * * name=q_q\u{7f} command=x", &["61", "\u{1}", "\u{7f}", "x"], 0),
+        ("@daily na\u{1}me=a command=/bin/a", &["\u{1}"], 0),
+        ("@daily\u{b}name=a command=/bin/a bogus=1", &["\u{b}", "bogus"], 0),
+    ] {
+        assert_eq!(blamed(line), (texts.iter().map(ToString::to_string).collect(), missing), "{line}");
+        assert_eq!(parse(line).entries.len(), 0, "{line}");
+    }
+}
