@@ -217,7 +217,8 @@ fn absolute_path(value: Piece<'_>) -> Result<String, Mistake> {
 fn variable(value: Piece<'_>) -> Result<Variable, Mistake> {
     // The value may be a secret, so no message repeats it.
     let Some((key, text)) = value.split_once('=') else {
-        return Err(value.expected(Code::Environment, "a variable such as `KEY=value`"));
+        let message = "expected a variable such as `KEY=value`, but found no equals sign";
+        return Err(Mistake::new(Code::Environment, value.span(), message));
     };
     if key.text.is_empty() {
         let message = "expected the name of a variable, but found nothing";

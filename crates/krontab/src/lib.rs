@@ -49,7 +49,7 @@
 //!
 //! `file` makes lines, `token` makes tokens of a line, and `parts` finds out which token is what.
 //! `schedule`, `modifier` and `field` (with `command`) read them; `entry` joins them into a job.
-//! `problem` and `code` are how mistakes are told, `canonical` is what `fmt` writes. `zones`,
+//! `problem` and `code` are how mistakes are told and `secret` what they do not show, `canonical` is what `fmt` writes. `zones`,
 //! `directory` and `security` look at the world, and `loaded` is what they find.
 
 pub mod batch;
@@ -65,6 +65,7 @@ mod modifier;
 mod parts;
 mod problem;
 mod schedule;
+mod secret;
 pub mod security;
 mod source;
 mod token;

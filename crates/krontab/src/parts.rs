@@ -61,7 +61,9 @@ impl<'l> Division<'l, '_> {
             return Some(SchedulePart::Phrase(first.clone()));
         }
         if is_field(first) {
-            let (key, _) = first.text().split_once('=').unwrap_or_default();
+            let whole = first.piece();
+            // What follows may be a secret.
+            let (span, key) = whole.split_once('=').map_or((span, ""), |(key, _)| (key.span(), key.text));
             let help = if field::is_known(key) {
                 "an entry begins with its schedule: cron fields, `@daily`, `@every 1h` or a quoted phrase"
             } else {

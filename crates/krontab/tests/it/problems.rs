@@ -77,6 +77,21 @@ fn no_form_of_a_problem_tells_a_secret() {
         "@daily name=x command=x env=TOKEN=hunter2\\",
         "@daily name=x command=x env=TOKEN=hunter2\u{a0}",
         "@daily name=x command=x env=TOKEN=hunter2\u{1}",
+        "@daily name=x command=x e\"nv=TOKEN=hunter2\"",
+        "@daily name=x command=x env= TOKEN=hunter2",
+        "@daily name=x command=x env= hunter2",
+        "@daily name=x command=x env=TOKEN= hunter2",
+        "@daily name=x command=x env=TOKEN= @hunter2(x)",
+        "@daily name=x command=x env=TOKEN=a hunter2",
+        "@daily name=x command=x env TOKEN = hunter2",
+        "@daily name=x command=x env:TOKEN=hunter2",
+        "@daily name=x command=x env=hunter2",
+        "@daily name=x command=x evn=TOKEN=hunter2",
+        "@daily name=x command=x\u{a0}env=TOKEN=hunter2",
+        "@daily name=x command=x\u{3}env=TOKEN=hunter2",
+        "@daily name=x command=\"TOKEN=hunter2 /bin/x\"",
+        "@daily TOKEN=hunter2 name=x",
+        "TOKEN=hunter2",
     ] {
         let parsed = parse(line);
         assert!(parsed.has_errors(), "{line}");
