@@ -79,7 +79,7 @@ pub use directory::Directory;
 pub use entry::Entry;
 pub use file::{FILE_BYTES_MAX, JOBS_MAX, LINE_BYTES_MAX, read};
 pub use loaded::Loaded;
-pub use problem::{PROBLEMS_MAX, Problem};
+pub use problem::{Cause, PROBLEMS_MAX, PhraseCode, Problem};
 pub use schedule::{ScheduleKind, Written};
 pub use source::{Source, SourceError};
 pub use zones::{Database, ZoneNameError, Zones};

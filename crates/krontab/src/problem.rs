@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use kron_schedule::fuzzy;
 use serde::Serialize;
 
 use crate::code::{Code, Severity};
@@ -14,7 +15,8 @@ use crate::source::Source;
 ///
 /// Printed, it is one line; [`render`](Problem::render) adds the line of the file with a caret under
 /// the mistake. Serialized, it is an object with `severity`, `code`, `file`, `line`, `column`,
-/// `endColumn`, `message` and, where there is one, `help`.
+/// `endColumn`, `message` and, where there is one, `help`; of a phrase that is none, also `phraseCode` and,
+/// where there is one, `cause`.
 ///
 /// ```
 /// use krontab::{Krontab, Source, Zones};
@@ -46,6 +48,8 @@ pub struct Problem {
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<String>,
+    #[serde(flatten)]
+    phrase: Option<PhraseCode>,
     #[serde(skip)]
     count: u32,
     #[serde(skip)]
@@ -57,7 +61,7 @@ pub struct Problem {
 impl Problem {
     /// A problem of a line of the file.
     pub(crate) fn new(source: &Source, number: usize, line: &str, mistake: Mistake) -> Problem {
-        let Mistake { code, span, mut message, help } = mistake;
+        let Mistake { code, span, mut message, help, phrase } = mistake;
         let secrets = secret::values(line);
         if secrets.iter().any(|secret| secret.start < span.end && span.start < secret.end) {
             message = without_found(message);
@@ -73,6 +77,10 @@ impl Problem {
             end_column: before + within + 1,
             message: printable(&message),
             help: help.as_deref().map(printable),
+            phrase: phrase.map(|(code, cause)| PhraseCode {
+                phrase_code: code.as_str(),
+                cause: cause.map(Cause::from),
+            }),
             count: 1,
             span,
             excerpt: Excerpt::new(line, &secrets, before, within),
@@ -144,6 +152,12 @@ impl Problem {
         self.help.as_deref()
     }
 
+    /// Of a phrase that is none, which of the phrase language's own errors it is.
+    #[must_use]
+    pub fn phrase(&self) -> Option<PhraseCode> {
+        self.phrase
+    }
+
     /// How many problems it stands for: more than one only where the rest is counted and not told.
     #[must_use]
     pub fn count(&self) -> u32 {
@@ -168,7 +182,41 @@ impl Problem {
             out.push_str("\n  = help: ");
             out.push_str(help);
         }
+        if let Some(PhraseCode { phrase_code, cause }) = self.phrase {
+            out.push_str("\n  = code: ");
+            out.push_str(phrase_code);
+            if let Some(cause) = cause {
+                out.push_str(&format!(" ({})", cause.code));
+            }
+        }
         out
+    }
+}
+
+/// An error of the phrase language, by its codes. Serialized, it is the members `phraseCode` and, where
+/// there is one, `cause`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PhraseCode {
+    /// What is wrong, such as `ERR-SYNTAX-002`.
+    pub phrase_code: &'static str,
+    /// What made it wrong, where the language has a code for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+}
+
+/// What made a phrase wrong.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub struct Cause {
+    /// Such as `ERR-TIME-001`.
+    pub code: &'static str,
+    /// What it stands for.
+    pub message: &'static str,
+}
+
+impl From<fuzzy::Code> for Cause {
+    fn from(code: fuzzy::Code) -> Cause {
+        Cause { code: code.as_str(), message: code.meaning() }
     }
 }
 
@@ -249,11 +297,13 @@ pub(crate) struct Mistake {
     pub(crate) span: Range<usize>,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
+    /// The code of the phrase language, and its cause.
+    pub(crate) phrase: Option<(fuzzy::Code, Option<fuzzy::Code>)>,
 }
 
 impl Mistake {
     pub(crate) fn new(code: Code, span: Range<usize>, message: impl Into<String>) -> Mistake {
-        Mistake { code, span, message: message.into(), help: None }
+        Mistake { code, span, message: message.into(), help: None, phrase: None }
     }
 
     /// "expected …, but found …".
@@ -269,6 +319,12 @@ impl Mistake {
     /// With the help, if there is one to give.
     pub(crate) fn with_help_if(mut self, help: Option<impl Into<String>>) -> Mistake {
         self.help = help.map(Into::into).or(self.help);
+        self
+    }
+
+    /// With the codes of the phrase language.
+    pub(crate) fn with_phrase_code(mut self, code: fuzzy::Code, cause: Option<fuzzy::Code>) -> Mistake {
+        self.phrase = Some((code, cause));
         self
     }
 
@@ -388,6 +444,7 @@ impl Collected {
             code,
             message: format!("and {} more {noun}{plural}, from here on", self.more),
             help: None,
+            phrase: None,
             count: self.more,
             ..first.clone()
         })

@@ -276,8 +276,8 @@ fn warning_code(kind: WarningKind) -> Code {
 }
 
 fn phrase_mistake(error: &FuzzyError, token: &Token<'_>) -> Mistake {
-    let message = format!("{} ({})", error.headline(), error.code());
-    let mistake = Mistake::new(Code::Phrase, token.span_of(error.span()), message);
+    let mistake = Mistake::new(Code::Phrase, token.span_of(error.span()), error.headline())
+        .with_phrase_code(error.code(), error.cause());
     if Expr::parse(token.text(), Dialect::Kron).is_ok() {
         return mistake.with_help("cron fields and `@` forms stand without quotes");
     }
@@ -287,7 +287,12 @@ fn phrase_mistake(error: &FuzzyError, token: &Token<'_>) -> Mistake {
 fn remark(warning: &FuzzyWarning, token: &Token<'_>) -> Mistake {
     let span = warning.span().map_or_else(|| token.span(), |span| token.span_of(span));
     let code = match warning.kind() {
+        FuzzyWarningKind::AmbiguousZone => Code::AmbiguousZone,
         FuzzyWarningKind::DayStep => Code::DayStep,
+        FuzzyWarningKind::FixedInterval => Code::FixedInterval,
+        FuzzyWarningKind::OneSidedOffset => Code::OneSidedOffset,
+        FuzzyWarningKind::UnevenStep => Code::UnevenStep,
+        FuzzyWarningKind::WeekdayMoved => Code::WeekdayMoved,
         _ => Code::PhraseNote,
     };
     Mistake::new(code, span, warning.headline()).with_help(warning.guidance())

@@ -166,3 +166,33 @@ fn one_mistake_of_a_line_does_not_hide_another() {
         assert_eq!(parse(line).entries.len(), 0, "{line}");
     }
 }
+
+#[test]
+fn a_phrase_keeps_the_codes_of_its_language_beside_the_message() {
+    let problem = parse("\"daily around 25:00\" name=a command=/bin/a").problems.remove(0);
+    let json = serde_json::to_value(&problem).unwrap();
+    assert_eq!(json["code"], "phrase");
+    assert_eq!(json["message"], "Invalid time format '25:00' in 'daily around 25:00'");
+    assert_eq!(json["phraseCode"], "ERR-SYNTAX-002");
+    assert_eq!(json["cause"], json!({"code": "ERR-TIME-001", "message": "the hour is not from 0 to 23"}));
+    assert!(problem.render().ends_with("\n  = code: ERR-SYNTAX-002 (ERR-TIME-001)"), "{}", problem.render());
+    let problem = parse("\"monthly\" name=a command=/bin/a").problems.remove(0);
+    let json = serde_json::to_value(&problem).unwrap();
+    assert_eq!((&json["phraseCode"], &json["cause"]), (&json!("ERR-SYNTAX-001"), &json!(null)));
+}
+
+#[test]
+fn remarks_about_phrases_have_the_kinds_of_their_language() {
+    for (phrase, codes) in [
+        ("every 5 minutes", &["fixed-interval"][..]),
+        ("every 7 minutes", &["fixed-interval", "uneven-step"]),
+        ("bi-weekly", &["day-step"]),
+        ("weekly on monday around 1am utc+9", &["weekday-moved"]),
+        ("daily around 9:00 pt", &["ambiguous-zone"]),
+        ("daily between 9:00 utc+1 and 17:00", &["one-sided-offset"]),
+    ] {
+        let problems = parse(&format!("\"{phrase}\" name=a command=/bin/a")).problems;
+        let found: Vec<&str> = problems.iter().map(|problem| problem.code().name()).collect();
+        assert_eq!(found, codes, "{phrase}");
+    }
+}
