@@ -95,7 +95,8 @@ impl core::str::FromStr for Duration {
         if unsigned == "0" {
             return Ok(Duration::ZERO);
         }
-        if unsigned.is_empty() {
+        // What does not even begin like one.
+        if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
             return Err(DurationError::new("a duration such as `90s` or `1h30m`", text, 0..text.len()));
         }
         let mut total: u64 = 0;
@@ -263,7 +264,10 @@ mod tests {
             ("2d", "expected a unit: `h`, `m`, `s`, `ms`, `us` or `ns`, but found `d`", 1..2),
             ("1hx", "expected a unit: `h`, `m`, `s`, `ms`, `us` or `ns`, but found `hx`", 1..3),
             ("1h.m", "expected a number, but found `.`", 2..3),
-            ("x", "expected a number, but found `x`", 0..1),
+            ("x", "expected a duration such as `90s` or `1h30m`, but found `x`", 0..1),
+            ("soon", "expected a duration such as `90s` or `1h30m`, but found `soon`", 0..4),
+            ("-x", "expected a duration such as `90s` or `1h30m`, but found `-x`", 0..2),
+            (".", "expected a number, but found `.`", 0..1),
             (
                 "9223372036854775808ns",
                 "expected a duration below 292 years, but found `9223372036854775808ns`",

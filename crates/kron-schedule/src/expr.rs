@@ -1,5 +1,6 @@
 //! What was written, parsed: it can be compared, printed in one spelling, described and compiled.
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::ops::Range;
@@ -40,6 +41,21 @@ impl Expr {
     /// The first mistake, with its place, what was expected and what was found.
     pub fn parse(text: &str, dialect: Dialect) -> Result<Expr, ParseError> {
         crate::parse::parse(text, dialect)
+    }
+
+    /// Every mistake of a text, in the order of their places: one for each item of each field. None if
+    /// it is an expression.
+    ///
+    /// ```
+    /// use kron_schedule::{Dialect, Expr};
+    ///
+    /// let errors = Expr::errors("61 25 * * 1,9", Dialect::Kron);
+    /// let found: Vec<&str> = errors.iter().map(|error| error.found()).collect();
+    /// assert_eq!(found, ["`61`", "`25`", "`9`"]);
+    /// ```
+    #[must_use]
+    pub fn errors(text: &str, dialect: Dialect) -> Vec<ParseError> {
+        crate::parse::errors(text, dialect)
     }
 
     /// The dialect it was written in.

@@ -1,11 +1,13 @@
 //! Text and a dialect become an expression, or an error with its place.
 //!
 //! One pass, fields in order, the first mistake wins. Faults of the whole expression (nothing
-//! written, a foreign character, a wrong number of fields) come before those of a field.
+//! written, a foreign character, a wrong number of fields) come before those of a field. Who shows
+//! mistakes to people asks for all of them, with [`errors`].
 
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::alias;
@@ -83,8 +85,50 @@ fn field_count(dialect: Dialect) -> &'static str {
 /// The most fields of any dialect.
 const FIELDS_MAX: usize = 6;
 
+/// Every mistake of a text: the one of the whole expression, or one for each item of a field.
+pub(crate) fn errors(text: &str, dialect: Dialect) -> Vec<ParseError> {
+    let Err(first) = parse(text, dialect) else {
+        return Vec::new();
+    };
+    let Ok((places, with_seconds)) = places(text, dialect) else {
+        return alloc::vec![first];
+    };
+    if first.field.is_none() {
+        return alloc::vec![first];
+    }
+    let fields = if with_seconds { &Field::ALL[..] } else { &Field::ALL[1..] };
+    let parsers = fields.iter().map(|field| Parser::new(text, dialect, *field, &places));
+    parsers.flat_map(|parser| parser.errors()).collect()
+}
+
 /// Five or six fields.
 pub(crate) fn cron(text: &str, dialect: Dialect) -> Result<Cron, ParseError> {
+    let (places, with_seconds) = places(text, dialect)?;
+    let read = |field: Field| Parser::new(text, dialect, field, &places).field();
+    let second = if with_seconds { read(Field::Second)?.values } else { Values::only(0) };
+    let minute = read(Field::Minute)?.values;
+    let hour = read(Field::Hour)?.values;
+    let day = read(Field::Day)?;
+    let month = read(Field::Month)?.values;
+    let weekday = read(Field::Weekday)?;
+    let fields = Fields {
+        second,
+        minute,
+        hour,
+        day: Days {
+            values: day.values,
+            nearest: day.nearest,
+            last: day.last,
+            last_weekday: day.last_weekday,
+        },
+        month,
+        weekday: Weekdays { values: weekday.values, last: weekday.last_of, nth: weekday.nth },
+    };
+    Ok(Cron::new(dialect, fields, places.map(|place| span(&place))))
+}
+
+/// Where each field stands, and whether the first is one of seconds. If not, its place is empty.
+fn places(text: &str, dialect: Dialect) -> Result<([Range<usize>; FIELDS_MAX], bool), ParseError> {
     let mut places: [Range<usize>; FIELDS_MAX] = Default::default();
     let mut count = 0;
     let mut surplus = 0..0;
@@ -109,30 +153,7 @@ pub(crate) fn cron(text: &str, dialect: Dialect) -> Result<Cron, ParseError> {
     if !with_seconds {
         places.rotate_right(1); // the last place, empty, stands for the seconds
     }
-    let read = |field: Field| {
-        let parser = Parser { text, dialect, field, place: places[field as usize].clone() };
-        parser.field()
-    };
-    let second = if with_seconds { read(Field::Second)?.values } else { Values::only(0) };
-    let minute = read(Field::Minute)?.values;
-    let hour = read(Field::Hour)?.values;
-    let day = read(Field::Day)?;
-    let month = read(Field::Month)?.values;
-    let weekday = read(Field::Weekday)?;
-    let fields = Fields {
-        second,
-        minute,
-        hour,
-        day: Days {
-            values: day.values,
-            nearest: day.nearest,
-            last: day.last,
-            last_weekday: day.last_weekday,
-        },
-        month,
-        weekday: Weekdays { values: weekday.values, last: weekday.last_of, nth: weekday.nth },
-    };
-    Ok(Cron::new(dialect, fields, places.map(|place| span(&place))))
+    Ok((places, with_seconds))
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "at most EXPRESSION_BYTES_MAX")]
@@ -185,28 +206,52 @@ struct Parser<'t> {
     place: Range<usize>,
 }
 
-impl Parser<'_> {
+impl<'t> Parser<'t> {
+    fn new(text: &'t str, dialect: Dialect, field: Field, places: &[Range<usize>; FIELDS_MAX]) -> Parser<'t> {
+        Parser { text, dialect, field, place: places[field as usize].clone() }
+    }
+
     fn field(&self) -> Result<Parsed, ParseError> {
-        let token = &self.text[self.place.clone()];
-        let shape = match token {
+        let mut parsed = self.nothing();
+        self.items().try_for_each(|item| self.item(item, &mut parsed))?;
+        Ok(parsed)
+    }
+
+    /// The mistakes of all items.
+    fn errors(&self) -> Vec<ParseError> {
+        let mut parsed = self.nothing();
+        self.items().filter_map(|item| self.item(item, &mut parsed).err()).collect()
+    }
+
+    fn token(&self) -> &'t str {
+        &self.text[self.place.clone()]
+    }
+
+    /// A field of that shape before any of its items is read.
+    fn nothing(&self) -> Parsed {
+        let shape = match self.token() {
             "*" => Shape::Star,
-            _ if token.starts_with('*') => Shape::StarLed,
+            token if token.starts_with('*') => Shape::StarLed,
             _ => Shape::List,
         };
-        let mut parsed = Parsed {
+        Parsed {
             values: Values { shape, bits: 0 },
             nearest: 0,
             last: false,
             last_weekday: false,
             last_of: 0,
             nth: [0; 5],
-        };
-        let mut start = self.place.start;
-        for item in token.split(',') {
-            self.item(start..start + item.len(), &mut parsed)?;
-            start += item.len() + 1;
         }
-        Ok(parsed)
+    }
+
+    /// Where the items of the list stand.
+    fn items(&self) -> impl Iterator<Item = Range<usize>> + use<'t> {
+        let mut start = self.place.start;
+        self.token().split(',').map(move |item| {
+            let place = start..start + item.len();
+            start = place.end + 1;
+            place
+        })
     }
 
     fn item(&self, place: Range<usize>, parsed: &mut Parsed) -> Result<(), ParseError> {
@@ -391,7 +436,7 @@ impl Parser<'_> {
             let written_out = self.text[item.clone()] == format!("*/{step}") && (2..=30).contains(&step);
             return Err(if written_out {
                 let values = ones(progression(self.field.min(), self.field.max(), step));
-                let list: alloc::vec::Vec<String> = values.map(|value| value.to_string()).collect();
+                let list: Vec<String> = values.map(|value| value.to_string()).collect();
                 error.with_help(format!("write the values: `{}`", list.join(",")))
             } else {
                 error

@@ -31,7 +31,7 @@ pub(crate) fn file(text: &str, source: &Source, zones: &Zones) -> String {
                 let reading = entry::read(line.number, text, source, zones);
                 out.push_str(reading.canonical.as_deref().unwrap_or(text));
             }
-            Content::Unreadable(text) => out.push_str(text),
+            Content::Damaged(text) | Content::Unreadable(text) => out.push_str(text),
         }
         out.push('\n');
     }

@@ -143,6 +143,8 @@ codes! {
     /// A window that is not one.
     Window Error "window",
 
+    /// A zone abbreviation of a phrase that has more than one meaning.
+    AmbiguousZone Warning "ambiguous-zone",
     /// Phrases that fall together more than scattering promises.
     Cluster Warning "cluster",
     /// A phrase that steps through the days of the month, which start anew with every month.
@@ -153,12 +155,16 @@ codes! {
     EitherDay Warning "either-day",
     /// Every minute of some hours, where a time of day may have been meant.
     EveryMinute Warning "every-minute",
+    /// A phrase with an interval that is the same for every job.
+    FixedInterval Warning "fixed-interval",
     /// A day that some months do not have.
     MissingDay Warning "missing-day",
     /// More problems than are reported, all of them warnings.
     MoreWarnings Warning "more-warnings",
     /// A modifier that changes nothing here.
     NoEffect Warning "no-effect",
+    /// A phrase of which only one of two times has an offset.
+    OneSidedOffset Warning "one-sided-offset",
     /// What a phrase became, where that is a surprise.
     PhraseNote Warning "phrase-note",
     /// Another remark about the schedule.
@@ -171,6 +177,8 @@ codes! {
     UnevenStep Warning "uneven-step",
     /// A window whose ends are rounded to whole seconds.
     UnevenWindow Warning "uneven-window",
+    /// The day is another one than the phrase names, because its offset or window crosses midnight.
+    WeekdayMoved Warning "weekday-moved",
 }
 
 impl fmt::Display for Code {

@@ -174,8 +174,7 @@ mod tests {
     use crate::token;
 
     fn read(line: &str) -> Result<Vec<String>, Mistake> {
-        let tokens = token::split(line)?;
-        words(tokens[0].piece())
+        words(token::split(line).tokens[0].piece())
     }
 
     #[test]

@@ -7,14 +7,14 @@ use kron_schedule::{Dst, Duration, ParseError, Schedule, Zone};
 use crate::canonical;
 use crate::code::Code;
 use crate::command::Command;
-use crate::field;
 use crate::modifier::{self, Modifiers, Placed};
 use crate::parts::{self, SchedulePart};
 use crate::problem::Mistake;
 use crate::schedule::{self, Written};
 use crate::source::Source;
-use crate::token;
+use crate::token::{self, Split};
 use crate::zones::Zones;
+use crate::{field, file};
 
 /// One line of a krontab that says what to run, and when.
 #[derive(Clone, Debug)]
@@ -62,16 +62,13 @@ pub(crate) struct Reading {
 
 /// Reads a line that is neither blank nor a comment.
 pub(crate) fn read(number: usize, line: &str, source: &Source, zones: &Zones) -> Reading {
-    let mut mistakes = Vec::new();
     let mut reading = Reading { entry: None, canonical: None, name: None, mistakes: Vec::new() };
-    let tokens = match token::split(line) {
-        Ok(tokens) => tokens,
-        Err(mistake) => {
-            reading.mistakes.push(mistake);
-            return reading;
-        }
-    };
-    let parts = parts::divide(line, tokens, &mut mistakes);
+    let Split { tokens, mut mistakes, is_torn } = token::split(line);
+    let count = tokens.len();
+    let mut parts = parts::divide(line, tokens, &mut mistakes);
+    if is_torn && count < parts::CRON_FIELDS && parts.fields.is_empty() {
+        parts.schedule = None; // the rest of it may be in what is not closed
+    }
     let schedule_at = match &parts.schedule {
         Some(SchedulePart::Plain(span)) => span.start,
         Some(SchedulePart::Phrase(token)) => token.span().start,
@@ -84,8 +81,11 @@ pub(crate) fn read(number: usize, line: &str, source: &Source, zones: &Zones) ->
     let fields = field::read(&parts.fields, end, &mut field_mistakes);
     // Who wrote something else altogether need not hear what its fields are not.
     let is_lost = parts.is_lost || draft.is_none() && parts.fields.is_empty();
-    let says =
-        |mistake: &Mistake| !is_lost || !matches!(mistake.code, Code::MissingField | Code::UnknownField);
+    let says = |mistake: &Mistake| match mistake.code {
+        Code::MissingField => !is_lost && !is_torn,
+        Code::UnknownField => !is_lost,
+        _ => true,
+    };
     mistakes.extend(field_mistakes.into_iter().filter(says));
     if modifiers.zone.is_some() {
         mistakes.extend(draft.as_ref().and_then(schedule::Draft::offset_beside_zone));
@@ -125,6 +125,17 @@ pub(crate) fn read(number: usize, line: &str, source: &Source, zones: &Zones) ->
     }
     reading.mistakes = mistakes;
     reading
+}
+
+/// Reads a line that has control characters, which have been told. There is no entry in it, but what else
+/// is wrong with it is.
+pub(crate) fn read_damaged(number: usize, line: &str, source: &Source, zones: &Zones) -> Reading {
+    let reading = read(number, line, source, zones);
+    // What cuts through a character cuts through one of these.
+    let is_blamed =
+        |mistake: &Mistake| line.get(mistake.span.clone()).is_none_or(|text| text.contains(file::is_control));
+    let mistakes = reading.mistakes.into_iter().filter(|mistake| !is_blamed(mistake)).collect();
+    Reading { entry: None, canonical: None, mistakes, ..reading }
 }
 
 /// Tells that a schedule never matches. What else is odd about it no longer matters.

@@ -89,6 +89,10 @@ pub(crate) fn read(tokens: &[Token<'_>], end: usize, mistakes: &mut Vec<Mistake>
         if *name != "env" && seen.contains(name) {
             let message = format!("the field `{name}` stands here twice");
             mistakes.push(Mistake::new(Code::RepeatedField, key.span(), message));
+            // What is wrong within it is told too. Of a command it depends on `shell`, which may follow.
+            if *name != "command" {
+                mistakes.extend(Fields::default().set(name, value, key.span()).err());
+            }
             continue;
         }
         seen.push(name);
@@ -213,7 +217,8 @@ fn absolute_path(value: Piece<'_>) -> Result<String, Mistake> {
 fn variable(value: Piece<'_>) -> Result<Variable, Mistake> {
     // The value may be a secret, so no message repeats it.
     let Some((key, text)) = value.split_once('=') else {
-        return Err(value.expected(Code::Environment, "a variable such as `KEY=value`"));
+        let message = "expected a variable such as `KEY=value`, but found no equals sign";
+        return Err(Mistake::new(Code::Environment, value.span(), message));
     };
     if key.text.is_empty() {
         let message = "expected the name of a variable, but found nothing";

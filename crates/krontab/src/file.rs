@@ -84,6 +84,8 @@ pub(crate) enum Content<'t> {
     Blank,
     /// From its `#` on.
     Comment(&'t str),
+    /// An entry with control characters; they have been told.
+    Damaged(&'t str),
     Entry(&'t str),
     /// An entry that cannot be read at all; the problem has been told.
     Unreadable(&'t str),
@@ -153,13 +155,7 @@ fn content<'t>(number: usize, line: &'t str, problems: &mut Problems<'_>) -> Con
         problems.push(number, line, Mistake::new(Code::LineTooLong, 0..0, message));
         return Content::Unreadable(line);
     }
-    let odd = |is_odd: fn(char) -> bool| line.char_indices().find(|(_, c)| is_odd(*c));
-    if let Some((at, c)) = odd(|c| c.is_control() && c != '\t') {
-        let message = format!("expected text, but found the control character U+{:04X}", u32::from(c));
-        problems.push(number, line, Mistake::new(Code::ControlCharacter, at..at + c.len_utf8(), message));
-        return Content::Unreadable(line);
-    }
-    if let Some((at, c)) = odd(is_directional) {
+    if let Some((at, c)) = line.char_indices().find(|(_, c)| is_directional(*c)) {
         let message = format!("U+{:04X} changes the order in which the line is shown", u32::from(c));
         problems.push(
             number,
@@ -168,5 +164,16 @@ fn content<'t>(number: usize, line: &'t str, problems: &mut Problems<'_>) -> Con
                 .with_help("what runs may differ from what is read"),
         );
     }
-    Content::Entry(line)
+    let mut is_damaged = false;
+    for (at, c) in line.char_indices().filter(|(_, c)| is_control(*c)) {
+        let message = format!("expected text, but found the control character U+{:04X}", u32::from(c));
+        problems.push(number, line, Mistake::new(Code::ControlCharacter, at..at + c.len_utf8(), message));
+        is_damaged = true;
+    }
+    if is_damaged { Content::Damaged(line) } else { Content::Entry(line) }
+}
+
+/// Whether a character would do something to the terminal it is printed on.
+pub(crate) fn is_control(c: char) -> bool {
+    c.is_control() && c != '\t'
 }

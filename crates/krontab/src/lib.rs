@@ -49,7 +49,7 @@
 //!
 //! `file` makes lines, `token` makes tokens of a line, and `parts` finds out which token is what.
 //! `schedule`, `modifier` and `field` (with `command`) read them; `entry` joins them into a job.
-//! `problem` and `code` are how mistakes are told, `canonical` is what `fmt` writes. `zones`,
+//! `problem` and `code` are how mistakes are told and `secret` what they do not show, `canonical` is what `fmt` writes. `zones`,
 //! `directory` and `security` look at the world, and `loaded` is what they find.
 
 pub mod batch;
@@ -65,6 +65,7 @@ mod modifier;
 mod parts;
 mod problem;
 mod schedule;
+mod secret;
 pub mod security;
 mod source;
 mod token;
@@ -78,7 +79,7 @@ pub use directory::Directory;
 pub use entry::Entry;
 pub use file::{FILE_BYTES_MAX, JOBS_MAX, LINE_BYTES_MAX, read};
 pub use loaded::Loaded;
-pub use problem::{PROBLEMS_MAX, Problem};
+pub use problem::{Cause, PROBLEMS_MAX, PhraseCode, Problem};
 pub use schedule::{ScheduleKind, Written};
 pub use source::{Source, SourceError};
 pub use zones::{Database, ZoneNameError, Zones};
@@ -133,8 +134,10 @@ impl Krontab {
         let mut names: HashMap<String, usize> = HashMap::new();
         let mut jobs = 0;
         for line in file::lines(text, &mut problems).unwrap_or_default() {
-            let Content::Entry(text) = line.content else {
-                continue;
+            let (text, read): (_, fn(_, _, _, _) -> _) = match line.content {
+                Content::Damaged(text) => (text, entry::read_damaged),
+                Content::Entry(text) => (text, entry::read),
+                Content::Blank | Content::Comment(_) | Content::Unreadable(_) => continue,
             };
             jobs += 1;
             if jobs > JOBS_MAX {
@@ -143,7 +146,7 @@ impl Krontab {
                 problems.push(line.number, text, mistake.with_help("put some of them into another file"));
                 break;
             }
-            let mut reading = entry::read(line.number, text, source, zones);
+            let mut reading = read(line.number, text, source, zones);
             if let Some(name) = reading.name {
                 if let Some(first) = names.get(&name.value) {
                     let message = format!("the name `{}` is taken by line {first}", name.value);

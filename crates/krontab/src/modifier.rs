@@ -4,7 +4,8 @@ use std::fmt;
 use std::ops::Range;
 
 use kron_core::{
-    Constraints, Distribution, DistributionPart, Overlap, Policy, SeedStrategy, Window, WindowMode,
+    ConstraintError, Constraints, Distribution, DistributionPart, Overlap, Policy, SeedStrategy, Window,
+    WindowMode,
 };
 use kron_schedule::{Dst, Duration, Fold, Gap, Zone};
 
@@ -128,6 +129,8 @@ pub(crate) fn read(tokens: &[Token<'_>], zones: &Zones, mistakes: &mut Vec<Mista
                 Mistake::new(Code::RepeatedModifier, token.span(), format!("`{name}` stands here twice"))
                     .with_help("keep one of them: which one counts is not guessed"),
             );
+            // What is wrong within it is told, and what is right has no effect.
+            Modifiers::default().read(name, body, token.span(), zones, mistakes);
             continue;
         }
         seen.push(name);
@@ -205,7 +208,10 @@ impl Modifiers {
         match name {
             "@avoid" => self.constraint(body, Constraints::add_avoid, mistakes),
             "@only" => self.constraint(body, Constraints::add_only, mistakes),
-            "@dist" => self.distribution = placed(distribution(body), &span, mistakes),
+            "@dist" => {
+                let spread = distribution(body, mistakes);
+                self.distribution = spread.map(|value| Placed { value, span });
+            }
             "@dst" => self.dst = Some(Placed { value: dst(body, mistakes), span }),
             "@policy" => self.policy = Some(Placed { value: policy(body, mistakes), span }),
             "@seed" => self.seed = Some(Placed { value: seed(body, mistakes), span }),
@@ -216,7 +222,7 @@ impl Modifiers {
                 });
                 self.zone = placed(zone, &span, mistakes);
             }
-            _ => self.window = placed(window(body), &span, mistakes),
+            _ => self.window = window(body, mistakes).map(|value| Placed { value, span }),
         }
         if before == mistakes.len() {
             match name {
@@ -230,14 +236,47 @@ impl Modifiers {
     fn constraint(
         &mut self,
         body: Piece<'_>,
-        add: fn(&mut Constraints, &str) -> Result<(), kron_core::ConstraintError>,
+        add: fn(&mut Constraints, &str) -> Result<(), ConstraintError>,
         mistakes: &mut Vec<Mistake>,
     ) {
-        if let Err(error) = add(&mut self.constraints, body.text) {
-            let mistake = Mistake::new(Code::Constraint, body.span_of(error.span()), error.to_string());
-            mistakes.push(mistake.with_help_if(error.help()));
+        let Err(error) = add(&mut self.constraints, body.text) else {
+            return;
+        };
+        let before = mistakes.len();
+        for clause in body.split(';').filter(|clause| !clause.trimmed().text.is_empty()) {
+            wrong_clause(clause, mistakes);
+        }
+        if before == mistakes.len() {
+            mistakes.push(refused(&error, body)); // it is about all of them together
         }
     }
+}
+
+/// Tells what is wrong with a clause: of a list, with each of its values.
+fn wrong_clause(clause: Piece<'_>, mistakes: &mut Vec<Mistake>) {
+    let check = |text: &str| Constraints::default().add_only(text).err();
+    let Some(error) = check(clause.text) else {
+        return;
+    };
+    let before = mistakes.len();
+    if let Some((key, list)) = clause.split_once('=').filter(|(_, list)| list.text.contains(',')) {
+        for value in list.split(',') {
+            let alone = format!("{}={}", key.text, value.text);
+            let value_at = key.text.len() + 1;
+            if let Some(error) = check(&alone).filter(|error| error.span().start >= value_at) {
+                let span = error.span().start - value_at..error.span().end - value_at;
+                let mistake = Mistake::new(Code::Constraint, value.span_of(span), error.to_string());
+                mistakes.push(mistake.with_help_if(error.help()));
+            }
+        }
+    }
+    if before == mistakes.len() {
+        mistakes.push(refused(&error, clause));
+    }
+}
+
+fn refused(error: &ConstraintError, piece: Piece<'_>) -> Mistake {
+    Mistake::new(Code::Constraint, piece.span_of(error.span()), error.to_string()).with_help_if(error.help())
 }
 
 /// The clauses of one modifier in their canonical spelling.
@@ -257,45 +296,64 @@ fn placed<T>(
     read.map(|value| Placed { value, span: span.clone() }).map_err(|mistake| mistakes.push(mistake)).ok()
 }
 
-fn window(body: Piece<'_>) -> Result<Window, Mistake> {
+fn window(body: Piece<'_>, mistakes: &mut Vec<Mistake>) -> Option<Window> {
     let Some((mode, duration)) = body.split_once(',') else {
-        return Err(body.expected(Code::Window, "a mode and a duration such as `after,30m`"));
+        mistakes.push(body.expected(Code::Window, "a mode and a duration such as `after,30m`"));
+        return None;
     };
-    let mode = match mode.text {
+    let before = mistakes.len();
+    let known = match mode.text {
         "after" => WindowMode::After,
         "around" | "center" => WindowMode::Around,
         "before" => WindowMode::Before,
         other => {
             let help = did_you_mean(other, ["after", "around", "before", "center"]);
-            return Err(mode.expected(Code::Window, "`after`, `around` or `before`").with_help_if(help));
+            mistakes.push(mode.expected(Code::Window, "`after`, `around` or `before`").with_help_if(help));
+            WindowMode::After // so that the duration is looked at too
         }
     };
-    let length = read_duration(duration, Code::Window)?;
-    Window::new(mode, length).map_err(|error| duration.expected(Code::Window, error.expected()))
+    let window = read_duration(duration, Code::Window).and_then(|length| {
+        Window::new(known, length).map_err(|error| duration.expected(Code::Window, error.expected()))
+    });
+    let window = window.map_err(|mistake| mistakes.push(mistake)).ok();
+    window.filter(|_| before == mistakes.len())
 }
 
-fn distribution(body: Piece<'_>) -> Result<Spread, Mistake> {
+fn distribution(body: Piece<'_>, mistakes: &mut Vec<Mistake>) -> Option<Spread> {
+    let before = mistakes.len();
     let mut pieces = body.split(',');
     let name = pieces.next().unwrap_or(body);
     let mut parameters = Vec::new();
     for piece in pieces {
         match piece.split_once('=') {
             Some(pair) => parameters.push(pair),
-            None => return Err(piece.expected(Code::Distribution, "a parameter such as `shape=2`")),
+            None => mistakes.push(piece.expected(Code::Distribution, "a parameter such as `shape=2`")),
         }
     }
-    let texts: Vec<(&str, &str)> = parameters.iter().map(|(key, value)| (key.text, value.text)).collect();
-    let distribution = Distribution::parse(name.text, &texts).map_err(|error| {
+    // One mistake is told at a time: without the parameter that has it, the next is found.
+    loop {
+        let texts: Vec<(&str, &str)> = parameters.iter().map(|(key, value)| (key.text, value.text)).collect();
+        let error = match Distribution::parse(name.text, &texts) {
+            Ok(distribution) => {
+                let keys = texts.iter().map(|(key, _)| (*key).to_owned()).collect();
+                return (before == mistakes.len()).then_some(Spread { distribution, keys });
+            }
+            Err(error) => error,
+        };
         let (code, place) = match error.part() {
+            DistributionPart::Key(i) if texts[..i].iter().any(|(key, _)| *key == texts[i].0) => {
+                (Code::RepeatedKey, parameters[i].0)
+            }
             DistributionPart::Key(i) => (Code::UnknownKey, parameters[i].0),
             DistributionPart::Name => (Code::Distribution, name),
             DistributionPart::Value(i) => (Code::Distribution, parameters[i].1),
         };
-        let repeated = matches!(error.part(), DistributionPart::Key(i) if texts[..i].iter().any(|(key, _)| *key == texts[i].0));
-        let code = if repeated { Code::RepeatedKey } else { code };
-        Mistake::new(code, place.span(), error.to_string()).with_help_if(error.help())
-    })?;
-    Ok(Spread { distribution, keys: texts.iter().map(|(key, _)| (*key).to_owned()).collect() })
+        mistakes.push(Mistake::new(code, place.span(), error.to_string()).with_help_if(error.help()));
+        match error.part() {
+            DistributionPart::Name => return None, // what it could have is not known
+            DistributionPart::Key(i) | DistributionPart::Value(i) => drop(parameters.remove(i)),
+        }
+    }
 }
 
 fn seed(body: Piece<'_>, mistakes: &mut Vec<Mistake>) -> Seed {

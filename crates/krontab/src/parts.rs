@@ -27,11 +27,12 @@ pub(crate) enum SchedulePart<'l> {
 }
 
 /// The number of cron fields in a krontab.
-const CRON_FIELDS: usize = 5;
+pub(crate) const CRON_FIELDS: usize = 5;
 
 /// Finds the part of every token. What has no place is a mistake, and left out.
 pub(crate) fn divide<'l>(line: &'l str, tokens: Vec<Token<'l>>, mistakes: &mut Vec<Mistake>) -> Parts<'l> {
-    let mut division = Division { line, tokens, at: 0, mistakes, command_ends_at: None };
+    let mut division =
+        Division { line, tokens, at: 0, mistakes, command_ends_at: None, awaits_schedule: false };
     let mut parts = Parts { schedule: None, modifiers: Vec::new(), fields: Vec::new(), is_lost: false };
     parts.schedule = division.schedule(&mut parts.is_lost);
     division.modifiers(&mut parts);
@@ -45,6 +46,8 @@ struct Division<'l, 'm> {
     /// The next token to be given a part.
     at: usize,
     mistakes: &'m mut Vec<Mistake>,
+    /// Whether the line began with a modifier, and its schedule has not come yet.
+    awaits_schedule: bool,
     /// The token before which the last field that was read is an unquoted command.
     command_ends_at: Option<usize>,
 }
@@ -58,7 +61,9 @@ impl<'l> Division<'l, '_> {
             return Some(SchedulePart::Phrase(first.clone()));
         }
         if is_field(first) {
-            let (key, _) = first.text().split_once('=').unwrap_or_default();
+            let whole = first.piece();
+            // What follows may be a secret.
+            let (span, key) = whole.split_once('=').map_or((span, ""), |(key, _)| (key.span(), key.text));
             let help = if field::is_known(key) {
                 "an entry begins with its schedule: cron fields, `@daily`, `@every 1h` or a quoted phrase"
             } else {
@@ -74,7 +79,7 @@ impl<'l> Division<'l, '_> {
                 Mistake::expected(Code::Order, span, "a schedule", first.text())
                     .with_help("the schedule comes first, then the modifiers"),
             );
-            *is_lost = true;
+            self.awaits_schedule = true;
             return None;
         }
         // An `@` form takes all that follows, so that the one who reads it can say what is too much.
@@ -103,11 +108,10 @@ impl<'l> Division<'l, '_> {
                 }
             } else if is_field(token) {
                 break;
+            } else if std::mem::take(&mut self.awaits_schedule) {
+                parts.schedule = self.late_schedule();
             } else {
                 let strays = self.strays();
-                if parts.is_lost {
-                    continue; // the schedule is somewhere in there
-                }
                 let help = self.stray_help(&strays, after_schedule);
                 parts.is_lost |= self.at == self.tokens.len();
                 let found = &self.line[strays.clone()];
@@ -116,6 +120,23 @@ impl<'l> Division<'l, '_> {
                     .push(Mistake::expected(Code::Unexpected, strays, expected, found).with_help_if(help));
             }
         }
+    }
+
+    /// The schedule in the place of a modifier. That it stands there has been told.
+    fn late_schedule(&mut self) -> Option<SchedulePart<'l>> {
+        let first = self.tokens[self.at].clone();
+        if self.line[first.span().start..].starts_with('"') {
+            self.at += 1;
+            return Some(SchedulePart::Phrase(first));
+        }
+        let rest = &self.tokens[self.at..];
+        let count =
+            rest.iter().take(CRON_FIELDS).take_while(|token| !is_at(token) && !is_field(token)).count();
+        let taken = &rest[..count];
+        let span = first.span().start..taken[count - 1].span().end;
+        let is_quoted = taken.iter().any(Token::is_quoted);
+        self.at += count;
+        (!is_quoted).then_some(SchedulePart::Plain(span))
     }
 
     fn fields(&mut self, parts: &mut Parts<'l>) {
@@ -135,6 +156,7 @@ impl<'l> Division<'l, '_> {
                     )
                     .with_help("modifiers stand before the fields"),
                 );
+                parts.modifiers.push(token.clone());
                 self.at += 1;
             } else {
                 let after_command = self.command_ends_at == Some(self.at);

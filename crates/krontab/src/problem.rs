@@ -4,16 +4,19 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use kron_schedule::fuzzy;
 use serde::Serialize;
 
 use crate::code::{Code, Severity};
+use crate::secret;
 use crate::source::Source;
 
 /// One problem of a file, with its place.
 ///
 /// Printed, it is one line; [`render`](Problem::render) adds the line of the file with a caret under
 /// the mistake. Serialized, it is an object with `severity`, `code`, `file`, `line`, `column`,
-/// `endColumn`, `message` and, where there is one, `help`.
+/// `endColumn`, `message` and, where there is one, `help`; of a phrase that is none, also `phraseCode` and,
+/// where there is one, `cause`.
 ///
 /// ```
 /// use krontab::{Krontab, Source, Zones};
@@ -45,6 +48,8 @@ pub struct Problem {
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<String>,
+    #[serde(flatten)]
+    phrase: Option<PhraseCode>,
     #[serde(skip)]
     count: u32,
     #[serde(skip)]
@@ -56,7 +61,11 @@ pub struct Problem {
 impl Problem {
     /// A problem of a line of the file.
     pub(crate) fn new(source: &Source, number: usize, line: &str, mistake: Mistake) -> Problem {
-        let Mistake { code, span, message, help } = mistake;
+        let Mistake { code, span, mut message, help, phrase } = mistake;
+        let secrets = secret::values(line);
+        if secrets.iter().any(|secret| secret.start < span.end && span.start < secret.end) {
+            message = without_found(message);
+        }
         let before = chars_before(line, span.start);
         let within = chars_before(line, span.end).saturating_sub(before);
         Problem {
@@ -68,9 +77,13 @@ impl Problem {
             end_column: before + within + 1,
             message: printable(&message),
             help: help.as_deref().map(printable),
+            phrase: phrase.map(|(code, cause)| PhraseCode {
+                phrase_code: code.as_str(),
+                cause: cause.map(Cause::from),
+            }),
             count: 1,
             span,
-            excerpt: Excerpt::new(line, before, within),
+            excerpt: Excerpt::new(line, &secrets, before, within),
         }
     }
 
@@ -139,6 +152,12 @@ impl Problem {
         self.help.as_deref()
     }
 
+    /// Of a phrase that is none, which of the phrase language's own errors it is.
+    #[must_use]
+    pub fn phrase(&self) -> Option<PhraseCode> {
+        self.phrase
+    }
+
     /// How many problems it stands for: more than one only where the rest is counted and not told.
     #[must_use]
     pub fn count(&self) -> u32 {
@@ -163,7 +182,41 @@ impl Problem {
             out.push_str("\n  = help: ");
             out.push_str(help);
         }
+        if let Some(PhraseCode { phrase_code, cause }) = self.phrase {
+            out.push_str("\n  = code: ");
+            out.push_str(phrase_code);
+            if let Some(cause) = cause {
+                out.push_str(&format!(" ({})", cause.code));
+            }
+        }
         out
+    }
+}
+
+/// An error of the phrase language, by its codes. Serialized, it is the members `phraseCode` and, where
+/// there is one, `cause`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PhraseCode {
+    /// What is wrong, such as `ERR-SYNTAX-002`.
+    pub phrase_code: &'static str,
+    /// What made it wrong, where the language has a code for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+}
+
+/// What made a phrase wrong.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub struct Cause {
+    /// Such as `ERR-TIME-001`.
+    pub code: &'static str,
+    /// What it stands for.
+    pub message: &'static str,
+}
+
+impl From<fuzzy::Code> for Cause {
+    fn from(code: fuzzy::Code) -> Cause {
+        Cause { code: code.as_str(), message: code.meaning() }
     }
 }
 
@@ -175,6 +228,17 @@ impl fmt::Display for Problem {
             Some(help) => write!(f, "; {help}"),
             None => Ok(()),
         }
+    }
+}
+
+/// A message that does not repeat what was found, because it may be secret.
+fn without_found(message: String) -> String {
+    if let Some((expected, _)) = message.split_once(", but found `") {
+        return format!("{expected}, but found something else");
+    }
+    match message.split_once(" `") {
+        Some((what, _)) if what.starts_with("unknown ") => what.to_owned(),
+        _ => message,
     }
 }
 
@@ -192,11 +256,11 @@ const SHOWN_CHARS_MAX: usize = 100;
 
 impl Excerpt {
     /// `before` and `within` are the characters before the mistake, and of it.
-    fn new(line: &str, before: usize, within: usize) -> Option<Box<Excerpt>> {
+    fn new(line: &str, secrets: &[Range<usize>], before: usize, within: usize) -> Option<Box<Excerpt>> {
         let carets = within.clamp(1, SHOWN_CHARS_MAX);
         // Keep the mistake in sight, a little way in from the left.
         let skipped = (before + carets).saturating_sub(SHOWN_CHARS_MAX).min(before);
-        let masked = mask_environment(line);
+        let masked = secret::masked(line, secrets);
         // Control characters would move the caret, so they are shown as blanks.
         let shown: String = masked
             .chars()
@@ -225,51 +289,6 @@ pub(crate) fn is_directional(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}')
 }
 
-/// The line with an asterisk for every character of the value of an `env=KEY=VALUE`, so that what
-/// is shown or logged tells no secret. Columns stay as they are.
-///
-/// It also serves lines that are not tokens yet, or wrong, so it only looks at what stands after a word
-/// like `env` (`envv=`, `ENV=`, `env ` count too): up to the next blank outside quotes, or to the end.
-fn mask_environment(line: &str) -> String {
-    let lower = line.to_ascii_lowercase();
-    let mut out = String::with_capacity(line.len());
-    let mut done = 0;
-    for (at, _) in lower.match_indices("env") {
-        let letters = lower[at..].bytes().take_while(u8::is_ascii_alphabetic).count();
-        let value_at = at + letters + 1;
-        let is_key = matches!(lower.as_bytes().get(at + letters), Some(b'=' | b' '));
-        let starts_token = at == 0 || line[..at].ends_with([' ', '\t', '"']);
-        if at < done || !is_key || !starts_token {
-            continue;
-        }
-        out.push_str(&line[done..value_at]);
-        done = value_at + mask_value(&line[value_at..], &mut out);
-    }
-    out.push_str(&line[done..]);
-    out
-}
-
-/// Writes `KEY=VALUE` with the value masked, and tells how many bytes it was.
-fn mask_value(rest: &str, out: &mut String) -> usize {
-    let mut quoted = out.matches('"').count() % 2 == 1;
-    let mut escaped = false;
-    let mut in_value = false;
-    for (at, c) in rest.char_indices() {
-        if matches!(c, ' ' | '\t') && !quoted {
-            return at;
-        }
-        match c {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            _ => {}
-        }
-        out.push(if in_value && c != '"' { '*' } else { c });
-        in_value |= c == '=';
-    }
-    rest.len()
-}
-
 /// A problem of a line, before it is known which line of which file it is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Mistake {
@@ -278,11 +297,13 @@ pub(crate) struct Mistake {
     pub(crate) span: Range<usize>,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
+    /// The code of the phrase language, and its cause.
+    pub(crate) phrase: Option<(fuzzy::Code, Option<fuzzy::Code>)>,
 }
 
 impl Mistake {
     pub(crate) fn new(code: Code, span: Range<usize>, message: impl Into<String>) -> Mistake {
-        Mistake { code, span, message: message.into(), help: None }
+        Mistake { code, span, message: message.into(), help: None, phrase: None }
     }
 
     /// "expected …, but found …".
@@ -298,6 +319,12 @@ impl Mistake {
     /// With the help, if there is one to give.
     pub(crate) fn with_help_if(mut self, help: Option<impl Into<String>>) -> Mistake {
         self.help = help.map(Into::into).or(self.help);
+        self
+    }
+
+    /// With the codes of the phrase language.
+    pub(crate) fn with_phrase_code(mut self, code: fuzzy::Code, cause: Option<fuzzy::Code>) -> Mistake {
+        self.phrase = Some((code, cause));
         self
     }
 
@@ -417,6 +444,7 @@ impl Collected {
             code,
             message: format!("and {} more {noun}{plural}, from here on", self.more),
             help: None,
+            phrase: None,
             count: self.more,
             ..first.clone()
         })
@@ -426,27 +454,6 @@ impl Collected {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn environment_values_are_not_shown() {
-        for (line, masked) in [
-            ("env=A=b name=x", "env=A=* name=x"),
-            ("@daily env=KEY=s=cret env=K=ü", "@daily env=KEY=****** env=K=*"),
-            ("env=A=\"b c\" d", "env=A=\"***\" d"),
-            ("\"env=A=b c\" d", "\"env=A=***\" d"),
-            ("env=A=\"b \\\" c", "env=A=\"***\"**"),
-            ("env=A", "env=A"),
-            ("myenv=A=b", "myenv=A=b"),
-            ("@daily envv=PW=hunter2 x", "@daily envv=PW=******* x"),
-            ("@daily ENV=PW=é2", "@daily ENV=PW=**"),
-            ("@daily env PW=hunter2 x", "@daily env PW=******* x"),
-            ("env=A=env=b env=C=d", "env=A=***** env=C=*"),
-            ("command=\"/bin/x env=A=b\"", "command=\"/bin/x env=A=*\""),
-        ] {
-            assert_eq!(mask_environment(line), masked);
-            assert_eq!(masked.chars().count(), line.chars().count(), "{line}");
-        }
-    }
 
     #[test]
     fn a_long_line_is_cut_around_the_mistake() {

@@ -1,14 +1,18 @@
 //! What stands in the place of the schedule: cron fields, an alias, `@every` or a phrase.
 
+use std::borrow::Cow;
+use std::iter;
+
 use kron_schedule::fuzzy::{
     Extensions, FuzzyError, FuzzyWarning, FuzzyWarningKind, Phrase, Placeholder, Scattered,
 };
 use kron_schedule::{Dialect, Dst, ErrorKind, Expr, ParseError, Schedule, WarningKind, Zone};
 
 use crate::code::Code;
+use crate::file;
 use crate::parts::SchedulePart;
 use crate::problem::{Mistake, quoted};
-use crate::token::Token;
+use crate::token::{BLANKS, Token};
 
 /// The schedule of an entry, as it was written and as it was understood.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,7 +146,8 @@ pub(crate) fn read<'l>(
     match part {
         SchedulePart::Plain(span) => {
             let text = &line[span.clone()];
-            match Expr::parse(text, Dialect::Kron) {
+            let cleaned = cleaned(text);
+            match Expr::parse(&cleaned, Dialect::Kron) {
                 Ok(expr) => {
                     mistakes.extend(expr.warnings().iter().map(|warning| {
                         let place = warning.span().start + span.start..warning.span().end + span.start;
@@ -152,10 +157,13 @@ pub(crate) fn read<'l>(
                     Some(Draft::Expr(text, expr))
                 }
                 Err(error) => {
-                    let is_phrase = Phrase::parse(text, Extensions::On).is_ok();
-                    let help = is_phrase
-                        .then(|| format!("a phrase stands in quotes: {}", quoted(&format!("\"{text}\""))));
-                    mistakes.push(lift(&error, span.start).with_help_if(help));
+                    if Phrase::parse(text, Extensions::On).is_ok() {
+                        let help = format!("a phrase stands in quotes: {}", quoted(&format!("\"{text}\"")));
+                        mistakes.push(lift(&error, span.start).with_help(help));
+                    } else {
+                        let errors = Expr::errors(&cleaned, Dialect::Kron);
+                        mistakes.extend(errors.iter().map(|error| lift(error, span.start)));
+                    }
                     None
                 }
             }
@@ -171,6 +179,25 @@ pub(crate) fn read<'l>(
             }
         },
     }
+}
+
+/// The text without characters that have been told already, so that they hide nothing else: blanks that
+/// are none part words, and what takes the place of a control character is wrong there. Every byte keeps
+/// its place.
+fn cleaned(text: &str) -> Cow<'_, str> {
+    let is_odd = |c: char| file::is_control(c) || c.is_whitespace() && !BLANKS.contains(&c);
+    if !text.contains(is_odd) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            _ if !is_odd(c) => out.push(c),
+            _ if c.is_whitespace() => out.extend(iter::repeat_n(' ', c.len_utf8())),
+            _ => out.extend(iter::repeat_n('*', c.len_utf8())),
+        }
+    }
+    out.into()
 }
 
 impl Draft<'_> {
@@ -249,8 +276,8 @@ fn warning_code(kind: WarningKind) -> Code {
 }
 
 fn phrase_mistake(error: &FuzzyError, token: &Token<'_>) -> Mistake {
-    let message = format!("{} ({})", error.headline(), error.code());
-    let mistake = Mistake::new(Code::Phrase, token.span_of(error.span()), message);
+    let mistake = Mistake::new(Code::Phrase, token.span_of(error.span()), error.headline())
+        .with_phrase_code(error.code(), error.cause());
     if Expr::parse(token.text(), Dialect::Kron).is_ok() {
         return mistake.with_help("cron fields and `@` forms stand without quotes");
     }
@@ -260,7 +287,12 @@ fn phrase_mistake(error: &FuzzyError, token: &Token<'_>) -> Mistake {
 fn remark(warning: &FuzzyWarning, token: &Token<'_>) -> Mistake {
     let span = warning.span().map_or_else(|| token.span(), |span| token.span_of(span));
     let code = match warning.kind() {
+        FuzzyWarningKind::AmbiguousZone => Code::AmbiguousZone,
         FuzzyWarningKind::DayStep => Code::DayStep,
+        FuzzyWarningKind::FixedInterval => Code::FixedInterval,
+        FuzzyWarningKind::OneSidedOffset => Code::OneSidedOffset,
+        FuzzyWarningKind::UnevenStep => Code::UnevenStep,
+        FuzzyWarningKind::WeekdayMoved => Code::WeekdayMoved,
         _ => Code::PhraseNote,
     };
     Mistake::new(code, span, warning.headline()).with_help(warning.guidance())

@@ -60,29 +60,51 @@ impl<'l> Token<'l> {
     }
 }
 
+/// The tokens of a line, and what is wrong with how it is divided.
+#[derive(Debug)]
+pub(crate) struct Split<'l> {
+    pub(crate) tokens: Vec<Token<'l>>,
+    pub(crate) mistakes: Vec<Mistake>,
+    /// Whether the line goes on somewhere: in a quote that is not closed, or in the next line. The tokens
+    /// are those before that, and it cannot be told what is missing.
+    pub(crate) is_torn: bool,
+}
+
 /// Splits a line into tokens.
-///
-/// # Errors
-///
-/// Where quoting goes wrong, nothing after it can be trusted, so the first mistake is the only one.
-pub(crate) fn split(line: &str) -> Result<Vec<Token<'_>>, Mistake> {
-    let end = line.trim_end_matches(BLANKS).len();
+pub(crate) fn split(line: &str) -> Split<'_> {
+    let mut split = Split { tokens: Vec::new(), mistakes: Vec::new(), is_torn: false };
+    let mut end = line.trim_end_matches(BLANKS).len();
     if line[..end].ends_with('\\') {
-        return Err(Mistake::new(Code::TrailingBackslash, end - 1..end, "a backslash ends the line")
-            .with_help("an entry is one line, however long: there is no continuation"));
+        let mistake = Mistake::new(Code::TrailingBackslash, end - 1..end, "a backslash ends the line");
+        split
+            .mistakes
+            .push(mistake.with_help("an entry is one line, however long: there is no continuation"));
+        split.is_torn = true;
+        end -= 1;
     }
-    let mut tokens = Vec::new();
     let mut at = 0;
-    while at < end {
-        if line[at..].starts_with(BLANKS) {
+    while let Some(c) = line[at..end].chars().next() {
+        if BLANKS.contains(&c) {
             at += 1;
-            continue;
+        } else if c.is_whitespace() {
+            split.mistakes.push(odd_blank(at, c));
+            at += c.len_utf8();
+        } else {
+            match token(line, at, end) {
+                Ok(token) => {
+                    at = token.span.end;
+                    split.tokens.push(token);
+                }
+                Err(mistake) => {
+                    // In the backslash at the end it has been told already.
+                    split.mistakes.extend(Some(mistake).filter(|_| !split.is_torn));
+                    split.is_torn = true;
+                    break;
+                }
+            }
         }
-        let token = token(line, at, end)?;
-        at = token.span.end;
-        tokens.push(token);
     }
-    Ok(tokens)
+    split
 }
 
 pub(crate) const BLANKS: [char; 2] = [' ', '\t'];
@@ -97,7 +119,7 @@ fn token(line: &str, start: usize, end: usize) -> Result<Token<'_>, Mistake> {
     let mut chars = line[start..end].char_indices().map(|(at, c)| (start + at, c)).peekable();
     while let Some((at, c)) = chars.next() {
         let (at, c) = match c {
-            ' ' | '\t' if quote.is_none() => {
+            _ if c.is_whitespace() && quote.is_none() => {
                 stop = at;
                 break;
             }
@@ -109,7 +131,6 @@ fn token(line: &str, start: usize, end: usize) -> Result<Token<'_>, Mistake> {
             '\\' if quote.is_some() => {
                 chars.next_if(|(_, next)| matches!(next, '"' | '\\')).unwrap_or((at, c))
             }
-            _ if c.is_whitespace() && c != '\t' && quote.is_none() => return Err(odd_blank(at, c)),
             _ => (at, c),
         };
         let goes_on = stretches.last().is_some_and(|(from, place)| place + (text.len() - from) == at);
@@ -126,7 +147,7 @@ fn token(line: &str, start: usize, end: usize) -> Result<Token<'_>, Mistake> {
     Ok(Token { text, span: start..stop, is_quoted, stretches })
 }
 
-/// Blanks that look like a space and are none come with text from web pages.
+/// Blanks that look like a space and are none come with text from web pages. They stood between words there.
 fn odd_blank(at: usize, c: char) -> Mistake {
     let message = format!("expected a space or a tab, but found U+{:04X}", u32::from(c));
     Mistake::new(Code::Unexpected, at..at + c.len_utf8(), message)
@@ -189,7 +210,9 @@ mod tests {
     use super::*;
 
     fn texts(line: &str) -> Vec<String> {
-        split(line).unwrap().iter().map(|token| token.text().to_owned()).collect()
+        let Split { tokens, mistakes, .. } = split(line);
+        assert_eq!(mistakes, [], "{line}");
+        tokens.iter().map(|token| token.text().to_owned()).collect()
     }
 
     #[test]
@@ -220,7 +243,7 @@ mod tests {
     #[test]
     fn every_byte_of_a_text_knows_its_place() {
         let line = r#"  ab"c d\"e\\"f g"#;
-        let tokens = split(line).unwrap();
+        let tokens = split(line).tokens;
         assert_eq!(tokens[0].text(), r#"abc d"e\f"#);
         assert_eq!(tokens[0].span(), 2..15);
         for (at, byte) in tokens[0].text().bytes().enumerate() {
@@ -229,23 +252,25 @@ mod tests {
         assert_eq!(tokens[0].span_of(1..3), 3..6);
         assert_eq!(tokens[0].span_of(9..9), 15..15);
         assert_eq!(tokens[1].span(), 16..17);
-        let empty = split("name=\"\"").unwrap().remove(0);
+        let empty = split("name=\"\"").tokens.remove(0);
         assert_eq!(empty.span_of(5..5), 5..5);
-        assert_eq!(split("\"\"").unwrap()[0].span_of(0..0), 0..0);
+        assert_eq!(split("\"\"").tokens[0].span_of(0..0), 0..0);
     }
 
     #[test]
     fn what_cannot_be_told_apart_is_an_error() {
-        for (line, code, span) in [
-            ("a \"b c", Code::OpenQuote, 2..6),
-            ("a \"b\\\" c", Code::OpenQuote, 2..8),
-            ("a b\\", Code::TrailingBackslash, 3..4),
-            ("a \"b\\  ", Code::TrailingBackslash, 4..5),
-            ("a\u{a0}b", Code::Unexpected, 1..3),
-            ("a\u{3000}b", Code::Unexpected, 1..4),
+        for (line, code, span, count) in [
+            ("a \"b c", Code::OpenQuote, 2..6, 1),
+            ("a \"b\\\" c", Code::OpenQuote, 2..8, 1),
+            ("a b\\", Code::TrailingBackslash, 3..4, 2),
+            ("a \"b\\  ", Code::TrailingBackslash, 4..5, 1),
+            ("a\u{a0}b", Code::Unexpected, 1..3, 2),
+            ("a\u{3000}b", Code::Unexpected, 1..4, 2),
         ] {
-            let mistake = split(line).unwrap_err();
-            assert_eq!((mistake.code, mistake.span), (code, span), "{line}");
+            let Split { tokens, mistakes, .. } = split(line);
+            let found: Vec<_> = mistakes.into_iter().map(|mistake| (mistake.code, mistake.span)).collect();
+            assert_eq!(found, [(code, span)], "{line}");
+            assert_eq!(tokens.len(), count, "{line}");
         }
     }
 }

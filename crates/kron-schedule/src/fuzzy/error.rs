@@ -80,6 +80,28 @@ impl Code {
             Code::Identifier => "ERR-IDENTIFIER-001",
         }
     }
+
+    /// What the code stands for, in a few words: "the hour is not from 0 to 23".
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Code::ScheduleType => "there is no such kind of schedule",
+            Code::TimeFormat => "it is not a time",
+            Code::Weekday => "it is not a weekday",
+            Code::Missing => "something is missing",
+            Code::Unsupported => "it is not supported there",
+            Code::Hour => "the hour is not from 0 to 23",
+            Code::Minute => "the minute is not from 00 to 59",
+            Code::TwelveHour => "the hour is not from 1 to 12 before am or pm",
+            Code::EqualTimes => "the range ends where it starts",
+            Code::OffsetRange => "the offset is not from -12:00 to +14:00",
+            Code::OffsetSyntax => "it is not an offset, or an unknown zone",
+            Code::IntervalValue => "it is not a positive whole number",
+            Code::Interval => "it is not an interval of that unit, or no unit",
+            Code::Placeholder => "it is not a placeholder",
+            Code::Identifier => "there is no identity to hash",
+        }
+    }
 }
 
 impl fmt::Display for Code {

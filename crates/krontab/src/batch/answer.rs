@@ -11,7 +11,7 @@ use super::mistake::Mistake;
 use super::time::Time;
 use super::wire;
 use crate::code::Severity;
-use crate::problem::Problem;
+use crate::problem::{Cause, PhraseCode, Problem};
 
 /// Appends one answer, a line; `append` writes the result.
 pub(super) fn write<R>(
@@ -54,6 +54,8 @@ struct ErrorShape<'m> {
     code: &'m str,
     message: &'m str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<Cause>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<&'m str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     span: Option<&'m Range<usize>>,
@@ -62,8 +64,15 @@ struct ErrorShape<'m> {
 }
 
 impl<'m> From<&'m Mistake> for ErrorShape<'m> {
-    fn from(Mistake { code, message, field, span, problems }: &'m Mistake) -> ErrorShape<'m> {
-        ErrorShape { code, message, field: field.as_deref(), span: span.as_ref(), problems }
+    fn from(Mistake { code, message, cause, field, span, problems }: &'m Mistake) -> ErrorShape<'m> {
+        ErrorShape {
+            code,
+            message,
+            cause: cause.map(Cause::from),
+            field: field.as_deref(),
+            span: span.as_ref(),
+            problems,
+        }
     }
 }
 
@@ -83,6 +92,8 @@ pub(super) struct ProblemShape {
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<String>,
+    #[serde(flatten)]
+    phrase: Option<PhraseCode>,
 }
 
 impl From<&Problem> for ProblemShape {
@@ -95,6 +106,7 @@ impl From<&Problem> for ProblemShape {
             code: problem.code().name(),
             message: problem.message().to_owned(),
             help: problem.help().map(str::to_owned),
+            phrase: problem.phrase(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::str::Utf8Error;
 
 use kron_core::{ConstraintError, DistributionError, JobError, PeriodIdError};
-use kron_schedule::fuzzy::FuzzyError;
+use kron_schedule::fuzzy::{self, FuzzyError};
 use kron_schedule::{DurationError, ParseError};
 
 use super::{LINE_BYTES_MAX, wire};
@@ -19,6 +19,8 @@ pub(super) struct Mistake {
     pub(super) code: &'static str,
     /// For people.
     pub(super) message: String,
+    /// What made a phrase wrong.
+    pub(super) cause: Option<fuzzy::Code>,
     /// The member that is wrong, such as `window.mode`.
     pub(super) field: Option<String>,
     /// Where in that member's text, in bytes; without a member, where in the line.
@@ -29,7 +31,7 @@ pub(super) struct Mistake {
 
 impl Mistake {
     pub(super) fn new(code: &'static str, message: impl Into<String>) -> Mistake {
-        Mistake { code, message: message.into(), field: None, span: None, problems: Vec::new() }
+        Mistake { code, message: message.into(), cause: None, field: None, span: None, problems: Vec::new() }
     }
 
     /// A mistake whose message ends with what to write instead, where somebody can tell.
@@ -124,6 +126,7 @@ impl From<ZoneNameError> for Mistake {
 
 impl From<FuzzyError> for Mistake {
     fn from(error: FuzzyError) -> Mistake {
-        Mistake::with_help(error.code().as_str(), error.message(), error.help()).at(error.span())
+        let mistake = Mistake::with_help(error.code().as_str(), error.message(), error.help());
+        Mistake { cause: error.cause(), ..mistake }.at(error.span())
     }
 }

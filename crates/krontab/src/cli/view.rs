@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use kron_core::{CANDIDATES_MAX, Decision};
 use kron_schedule::{Schedule, Zone};
 use krontab::security::Finding;
-use krontab::{Code, Entry, Loaded, Problem, Severity, Written};
+use krontab::{Code, Entry, Loaded, PhraseCode, Problem, Severity, Written};
 use serde::Serialize;
 
 use super::load::reason;
@@ -266,14 +266,24 @@ pub(crate) struct ProblemView {
     pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) help: Option<String>,
-    /// The next dates of the job, where it is they that surprise.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) dates: Option<Vec<String>>,
+    /// What stands beside the message: dates, or codes.
+    #[serde(flatten)]
+    pub(crate) dates: Option<Beside>,
     /// How many problems it stands for.
     #[serde(skip)]
     pub(crate) count: u32,
     #[serde(skip)]
     pub(crate) rendered: String,
+}
+
+/// What a problem has besides its message, as members of its own.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Beside {
+    /// Of a phrase that is none, the codes of its language.
+    Codes(PhraseCode),
+    /// The next dates of the job, where it is they that surprise.
+    Dates { dates: Vec<String> },
 }
 
 /// How many dates are shown: enough to see what happens at the end of a month, and of the next.
@@ -290,7 +300,7 @@ impl From<&Problem> for ProblemView {
             end_column: Some(problem.end_column()),
             message: problem.message().to_owned(),
             help: problem.help().map(str::to_owned),
-            dates: None,
+            dates: problem.phrase().map(Beside::Codes),
             count: problem.count(),
             rendered: problem.render(),
         }
@@ -350,7 +360,7 @@ impl ProblemView {
         let dates: Vec<String> = next.map(|at| entry.job.zone().to_civil(at).date().to_string()).collect();
         self.rendered.push_str("\n  = next dates: ");
         self.rendered.push_str(&dates.join(", "));
-        self.dates = Some(dates);
+        self.dates = Some(Beside::Dates { dates });
         self
     }
 

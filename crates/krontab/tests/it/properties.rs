@@ -20,7 +20,7 @@ fn check(text: &str) -> Parsed {
         assert!((1..=chars + 2).contains(&problem.column()), "{text:?} {problem:?}");
         assert!(problem.end_column() >= problem.column());
         let rendered = problem.render();
-        assert!(rendered.lines().count() <= 5 && rendered.chars().count() < 2_000, "{rendered}");
+        assert!(rendered.lines().count() <= 6 && rendered.chars().count() < 2_000, "{rendered}");
         assert!(!rendered.chars().any(|c| c.is_control() && c != '\n'), "{rendered:?}");
         assert!(!problem.message().contains('\n'));
     }

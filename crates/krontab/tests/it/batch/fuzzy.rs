@@ -37,10 +37,12 @@ fn fuzzy_and_scatter_keep_the_codes_of_the_specification() {
         json!({
             "code": "ERR-SYNTAX-002",
             "message": "Invalid time format '25:00' in 'daily around 25:00'\nTime must be in 24-hour format (HH:MM, 0-23 hours) or 12-hour format with am/pm",
+            "cause": {"code": "ERR-TIME-001", "message": "the hour is not from 0 to 23"},
             "field": "phrase",
             "span": {"start": 13, "end": 18},
         })
     );
+    assert_eq!(error(&with(&fuzzy, "phrase", json!("daily around")))["cause"], Value::Null);
     refused(
         &fuzzy,
         &[
