@@ -9,7 +9,7 @@ use super::answer::{self, Evaluated, Linted, Occurrences, Parsed, Phrased, Probl
 use super::answer::{Remark, StepShape};
 use super::decision::{self, Decided};
 use super::job::{self, Definitions, Last};
-use super::member::Members;
+use super::member::{Member, Members};
 use super::mistake::Mistake;
 use super::request::{Question, Request};
 use super::time::Time;
@@ -20,7 +20,8 @@ use crate::{Krontab, Source, Zones};
 pub(super) struct Desk<'z> {
     zones: &'z Zones,
     utc: Zone,
-    zone: Last<Zone>,
+    /// Of a name and a dialect.
+    zone: Last<Zone, 2>,
     /// A decision is asked for by its nominal time, and its job needs some schedule.
     any_schedule: Schedule,
     definitions: Definitions,
@@ -133,8 +134,14 @@ impl<'z> Desk<'z> {
         let Some(member) = members.optional("timezone") else {
             return Ok(self.utc.clone());
         };
-        let find = || self.zones.find(&member.text()?).map_err(|error| member.blame(error));
-        self.zone.read([member.json()], find)
+        // Of the ops that have zones, `decide` has no dialect.
+        let asked = members.optional("dialect");
+        let find = || {
+            let dialect = asked.as_ref().map(|asked| asked.choice(wire::DIALECTS)).transpose()?;
+            let dialect = dialect.unwrap_or(Dialect::Kron);
+            self.zones.find_in(&member.text()?, dialect).map_err(|error| member.blame(error))
+        };
+        self.zone.read([member.json(), asked.as_ref().map_or("", Member::json)], find)
     }
 }
 
