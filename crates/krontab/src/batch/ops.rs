@@ -119,7 +119,12 @@ impl<'z> Desk<'z> {
 
     fn lint(&self, members: &Members<'_>) -> Result<Linted, Mistake> {
         let text = members.required("text")?;
-        let parsed = Krontab::parse(&text.text()?, &self.source, self.zones);
+        let source = match members.optional("path") {
+            Some(path) => Source::new(&*path.text()?)
+                .map_err(|error| path.blame(Mistake::new(wire::BAD_VALUE, error.to_string())))?,
+            None => self.source.clone(),
+        };
+        let parsed = Krontab::parse(&text.text()?, &source, self.zones);
         if parsed.has_errors() {
             let mistake = Mistake::new(wire::KRONTAB, "the krontab has errors");
             return Err(text.blame(Mistake { problems: parsed.problems, ..mistake }));
@@ -174,7 +179,14 @@ fn fuzzy(members: &Members<'_>) -> Result<Phrased, Mistake> {
         Some(true) => Extensions::On,
         Some(false) | None => Extensions::Off,
     };
-    let phrase = Phrase::parse(&member.text()?, extensions).map_err(|error| member.blame(error))?;
+    let text = member.text()?;
+    let phrase = Phrase::parse(&text, extensions).map_err(|error| {
+        let mut mistake = member.blame(error);
+        if Phrase::parse(&text, Extensions::On).is_ok() {
+            mistake.message.push_str("; `\"extensions\":true` (`--extensions` of the tool) turns it on");
+        }
+        mistake
+    })?;
     Ok(Phrased {
         placeholder: phrase.placeholder().to_string(),
         warnings: phrase.warnings().iter().map(Remark::from).collect(),
