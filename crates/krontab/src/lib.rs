@@ -201,6 +201,38 @@ fn clusters(entries: &[Entry], text: &str, problems: &mut Problems<'_>) {
     }
 }
 
+/// Looks for phrases that fall together in all of these files, which one daemon will run, where each of
+/// them was only looked at by itself.
+///
+/// What was told about one file is told about all of them instead, on the line of the first.
+pub fn join_clusters(files: &mut [&mut Loaded]) {
+    let mut found = Vec::new();
+    let scattered: Vec<(usize, &Entry, &Placeholder)> = files
+        .iter()
+        .enumerate()
+        .flat_map(|(file, loaded)| loaded.parsed.entries.iter().map(move |entry| (file, entry)))
+        .filter_map(|(file, entry)| Some((file, entry, entry.schedule.scattered()?)))
+        .collect();
+    let jobs = scattered.iter().map(|(_, entry, placeholder)| (entry.identity(), *placeholder));
+    for cluster in fuzzy::clusters(jobs) {
+        let first = cluster.members().iter().min().and_then(|first| scattered.get(*first));
+        let Some((file, entry, _)) = first else { continue };
+        let loaded = &files[*file];
+        let Ok(source) = Source::new(&loaded.path) else { continue };
+        let line = loaded.bytes.split(|byte| *byte == b'\n').nth(entry.line - 1).unwrap_or_default();
+        let mistake = Mistake::new(Code::Cluster, 0..0, cluster.to_string()).with_help(cluster.advice());
+        found.push((*file, Problem::new(&source, entry.line, &String::from_utf8_lossy(line), mistake)));
+    }
+    for loaded in files.iter_mut() {
+        loaded.parsed.problems.retain(|problem| problem.code() != Code::Cluster);
+    }
+    for (file, problem) in found {
+        let problems = &mut files[file].parsed.problems;
+        let place = problems.partition_point(|other| other.line() < problem.line());
+        problems.insert(place, problem);
+    }
+}
+
 impl Parsed {
     /// Whether anything is wrong with it, warnings aside.
     #[must_use]

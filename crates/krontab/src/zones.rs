@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use jiff::tz::TimeZone;
-use kron_schedule::Zone;
+use kron_schedule::{Dialect, Zone};
 
 use crate::problem::quoted;
 use kron_schedule::suggest::closest;
@@ -116,6 +116,32 @@ impl Zones {
             Err(_) => {}
         }
         found
+    }
+
+    /// The zone of that name, if the dialect takes it. `ojs` takes `UTC`, `Etc/UTC` and names of places; the
+    /// others take every name of the database.
+    ///
+    /// ```
+    /// use kron_schedule::Dialect;
+    /// use krontab::Zones;
+    ///
+    /// let zones = Zones::bundled();
+    /// assert!(zones.find_in("EST", Dialect::Kron).is_ok());
+    /// assert!(zones.find_in("EST", Dialect::Ojs).is_err());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or the dialect does not take it.
+    pub fn find_in(&self, name: &str, dialect: Dialect) -> Result<Zone, ZoneNameError> {
+        let zone = self.find(name)?;
+        let is_place = name.contains('/') && !name.starts_with("Etc/");
+        match dialect {
+            Dialect::Ojs if !is_place && !matches!(name, "UTC" | "Etc/UTC") => {
+                Err(ZoneNameError::new(name, Why::NoPlace))
+            }
+            Dialect::Kron | Dialect::Ojs | Dialect::Posix => Ok(zone),
+        }
     }
 
     fn load(&self, name: &str) -> Result<Zone, ZoneNameError> {
@@ -226,6 +252,8 @@ pub struct ZoneNameError {
 enum Why {
     Local,
     Missing,
+    /// A zone, but not for a dialect that takes places only.
+    NoPlace,
     Path,
     Unknown,
     Unreadable(String),
@@ -245,6 +273,9 @@ impl ZoneNameError {
     pub fn help(&self) -> Option<&str> {
         match self.why {
             Why::Local => Some("it means another zone on every host: write its name, such as `Europe/Paris`"),
+            Why::NoPlace => Some(
+                "abbreviations and fixed offsets do not follow a place: write one, such as `Europe/Paris`",
+            ),
             Why::Missing | Why::Path => Some("write a name such as `Europe/Paris`"),
             Why::Unknown | Why::Unreadable(_) => self.help.as_deref(),
         }
@@ -287,6 +318,9 @@ impl fmt::Display for ZoneNameError {
         match &self.why {
             Why::Local | Why::Missing => write!(f, "expected the name of a time zone, but found {name}"),
             Why::Path => write!(f, "expected the name of a time zone, but found the path {name}"),
+            Why::NoPlace => {
+                write!(f, "expected `UTC` or the zone of a place in the ojs dialect, but found {name}")
+            }
             Why::Unknown => write!(f, "unknown time zone {name}"),
             Why::Unreadable(why) => write!(f, "could not read the time zone {name}: {why}"),
         }

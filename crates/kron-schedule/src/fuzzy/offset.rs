@@ -1,6 +1,7 @@
 //! Distances from UTC: `utc+9`, `utc-05:30`, and the abbreviations that stand for one.
 
 use alloc::borrow::Cow;
+use alloc::format;
 use alloc::string::ToString;
 use core::fmt;
 use core::ops::Range;
@@ -127,8 +128,9 @@ impl Parser<'_> {
         } else {
             "UTC offset must be written like utc+9, utc-5 or utc+05:30, or be one of: PST, PDT, EST, EDT, JST, IST"
         };
-        let help = self.cursor.slice(place.clone()).contains('/').then(|| {
-            "a zone by name belongs to the schedule, beside the phrase: `@tz(Europe/Paris)`".to_string()
+        let word = self.cursor.slice(place.clone());
+        let help = word.contains('/').then(|| {
+            format!("a zone by name stands beside the phrase: `@tz({word})` in a krontab, `--tz {word}` of the tool")
         });
         FuzzyError::new(code, place.clone(), self.in_phrase(what, place), guidance).with_help(help)
     }

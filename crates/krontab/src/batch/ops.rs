@@ -9,7 +9,7 @@ use super::answer::{self, Evaluated, Linted, Occurrences, Parsed, Phrased, Probl
 use super::answer::{Remark, StepShape};
 use super::decision::{self, Decided};
 use super::job::{self, Definitions, Last};
-use super::member::Members;
+use super::member::{Member, Members};
 use super::mistake::Mistake;
 use super::request::{Question, Request};
 use super::time::Time;
@@ -20,7 +20,8 @@ use crate::{Krontab, Source, Zones};
 pub(super) struct Desk<'z> {
     zones: &'z Zones,
     utc: Zone,
-    zone: Last<Zone>,
+    /// Of a name and a dialect.
+    zone: Last<Zone, 2>,
     /// A decision is asked for by its nominal time, and its job needs some schedule.
     any_schedule: Schedule,
     definitions: Definitions,
@@ -118,7 +119,12 @@ impl<'z> Desk<'z> {
 
     fn lint(&self, members: &Members<'_>) -> Result<Linted, Mistake> {
         let text = members.required("text")?;
-        let parsed = Krontab::parse(&text.text()?, &self.source, self.zones);
+        let source = match members.optional("path") {
+            Some(path) => Source::new(&*path.text()?)
+                .map_err(|error| path.blame(Mistake::new(wire::BAD_VALUE, error.to_string())))?,
+            None => self.source.clone(),
+        };
+        let parsed = Krontab::parse(&text.text()?, &source, self.zones);
         if parsed.has_errors() {
             let mistake = Mistake::new(wire::KRONTAB, "the krontab has errors");
             return Err(text.blame(Mistake { problems: parsed.problems, ..mistake }));
@@ -133,8 +139,14 @@ impl<'z> Desk<'z> {
         let Some(member) = members.optional("timezone") else {
             return Ok(self.utc.clone());
         };
-        let find = || self.zones.find(&member.text()?).map_err(|error| member.blame(error));
-        self.zone.read([member.json()], find)
+        // Of the ops that have zones, `decide` has no dialect.
+        let asked = members.optional("dialect");
+        let find = || {
+            let dialect = asked.as_ref().map(|asked| asked.choice(wire::DIALECTS)).transpose()?;
+            let dialect = dialect.unwrap_or(Dialect::Kron);
+            self.zones.find_in(&member.text()?, dialect).map_err(|error| member.blame(error))
+        };
+        self.zone.read([member.json(), asked.as_ref().map_or("", Member::json)], find)
     }
 }
 
@@ -167,7 +179,14 @@ fn fuzzy(members: &Members<'_>) -> Result<Phrased, Mistake> {
         Some(true) => Extensions::On,
         Some(false) | None => Extensions::Off,
     };
-    let phrase = Phrase::parse(&member.text()?, extensions).map_err(|error| member.blame(error))?;
+    let text = member.text()?;
+    let phrase = Phrase::parse(&text, extensions).map_err(|error| {
+        let mut mistake = member.blame(error);
+        if Phrase::parse(&text, Extensions::On).is_ok() {
+            mistake.message.push_str("; `\"extensions\":true` (`--extensions` of the tool) turns it on");
+        }
+        mistake
+    })?;
     Ok(Phrased {
         placeholder: phrase.placeholder().to_string(),
         warnings: phrase.warnings().iter().map(Remark::from).collect(),

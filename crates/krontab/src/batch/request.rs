@@ -30,7 +30,10 @@ pub(super) struct Question<'l> {
 impl<'l> Request<'l> {
     pub(super) fn read(line: &'l str) -> Request<'l> {
         match Object::read(line) {
-            Ok(object) => Request { id: object.id, question: Question::read(object) },
+            Ok(object) => match object.id.map(check_id).transpose() {
+                Ok(_) => Request { id: object.id, question: Question::read(object) },
+                Err(mistake) => Request { id: None, question: Err(mistake) },
+            },
             Err(mistake) => Request { id: None, question: Err(mistake) },
         }
     }
@@ -48,6 +51,61 @@ impl<'l> Question<'l> {
         Ok(Question { op, members })
     }
 }
+
+/// How deep arrays and objects may lie in each other in an `id`.
+const ID_DEPTH_MAX: usize = 64;
+
+/// Refuses an `id` that common readers of JSON would not read back: one that is nested deeply, or has half
+/// a surrogate pair.
+fn check_id(id: &str) -> Result<(), Mistake> {
+    let refused = |expected: &str, found: &str| {
+        Err(Mistake::expected(wire::BAD_REQUEST, expected, found).in_field("id"))
+    };
+    if !id.contains(['[', '{', '\\']) {
+        return Ok(());
+    }
+    let mut depth = 0;
+    let mut quoted = false;
+    // Whether the first half of a pair has just been read.
+    let mut half = false;
+    let mut rest = id;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        let mut is_half = false;
+        match c {
+            '"' => quoted = !quoted,
+            '[' | '{' if !quoted => {
+                depth += 1;
+                if depth > ID_DEPTH_MAX {
+                    return refused("an id of at most 64 levels", "more");
+                }
+            }
+            ']' | '}' if !quoted => depth -= 1,
+            '\\' => {
+                let code =
+                    rest.strip_prefix('u').and_then(|rest| u16::from_str_radix(rest.get(..4)?, 16).ok());
+                rest = rest.get(if code.is_some() { 5 } else { 1 }..).unwrap_or_default();
+                match (code, half) {
+                    (Some(0xDC00..=0xDFFF), true) => {
+                        half = false;
+                        continue;
+                    }
+                    (Some(0xDC00..=0xDFFF), false) => return refused("an id that is text", HALF_A_PAIR),
+                    (Some(0xD800..=0xDBFF), false) => is_half = true,
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+        if half {
+            return refused("an id that is text", HALF_A_PAIR);
+        }
+        half = is_half;
+    }
+    Ok(())
+}
+
+const HALF_A_PAIR: &str = "half of a surrogate pair";
 
 /// The most members of one object. The largest request has 16.
 const MEMBERS_MAX: usize = 64;

@@ -55,7 +55,7 @@ impl Op {
             ],
             Op::Fuzzy => &["phrase", "extensions"],
             Op::Scatter => &["placeholder", "identifier"],
-            Op::Lint => &["text"],
+            Op::Lint => &["text", "path"],
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The forms a problem takes: one line, several lines, and an object for programs.
 
-use krontab::{Krontab, Severity};
+use std::path::Path;
+
+use krontab::{Krontab, Loaded, Severity};
 use serde_json::json;
 
 use crate::world::{ZONES, parse, source};
@@ -195,4 +197,20 @@ fn remarks_about_phrases_have_the_kinds_of_their_language() {
         let found: Vec<&str> = problems.iter().map(|problem| problem.code().name()).collect();
         assert_eq!(found, codes, "{phrase}");
     }
+}
+
+#[test]
+fn phrases_of_several_files_that_fall_together_are_told_once() {
+    let file = |path: &str, numbers: std::ops::RangeInclusive<u32>| {
+        let entry = |n: u32| format!("\"hourly\" name=backup-{n} command=/bin/true\n");
+        let text: String = numbers.map(entry).collect();
+        Loaded::parse(Path::new(path), text.into_bytes(), &source(), &ZONES)
+    };
+    let (mut one, mut other) = (file("/etc/krond.d/one", 1..=2), file("/etc/krond.d/other", 3..=4));
+    assert!(one.parsed.problems.is_empty() && other.parsed.problems.is_empty());
+    krontab::join_clusters(&mut [&mut one, &mut other]);
+    let told: Vec<_> =
+        one.parsed.problems.iter().map(|problem| (problem.file(), problem.code().name())).collect();
+    assert_eq!(told, [("/etc/krond.d/one", "cluster")]);
+    assert!(other.parsed.problems.is_empty());
 }

@@ -71,7 +71,7 @@ impl Describe {
     fn of_expression(self, zones: &Zones) -> Result<Description, Failure> {
         self.identity.need_file()?;
         let text = self.words.join(" ");
-        let zone = zone(zones, self.tz.as_deref())?;
+        let zone = zone(zones, self.tz.as_deref(), self.dialect)?;
         let dst = self.dialect.default_dst();
         let expr = Expr::parse(&text, self.dialect)
             .map_err(|error| Failure::Expression(with_hint(error.render(&text), &self.words)))?;

@@ -99,7 +99,7 @@ impl Explain {
         // The identity can be said without a file, but where a file is cannot.
         IdentityArgs { identity: None, ..self.identity.clone() }.need_file()?;
         self.identity.check()?;
-        let zone = zone(zones, self.tz.as_deref())?;
+        let zone = zone(zones, self.tz.as_deref(), Dialect::Kron)?;
         // Some schedule is part of a job, but a decision does not ask for it.
         let schedule = Expr::parse("* * * * *", Dialect::Kron)
             .and_then(|expr| expr.compile(&zone, Dst::KRON))
@@ -116,11 +116,11 @@ impl Explain {
 }
 
 /// The zone of that name; UTC without one.
-pub(crate) fn zone(zones: &Zones, name: Option<&str>) -> Result<Zone, Failure> {
+pub(crate) fn zone(zones: &Zones, name: Option<&str>, dialect: Dialect) -> Result<Zone, Failure> {
     let Some(name) = name else {
         return Ok(Zone::utc());
     };
-    zones.find(name).map_err(|error| match error.help() {
+    zones.find_in(name, dialect).map_err(|error| match error.help() {
         Some(help) => Failure::Usage(format!("{error}; {help}")),
         None => Failure::Usage(error.to_string()),
     })

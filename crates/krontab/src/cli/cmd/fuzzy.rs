@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use kron_schedule::fuzzy::conformance::{self, TestResult};
 use kron_schedule::fuzzy::{ALGORITHM, Extensions, FuzzyError, FuzzyWarning, FuzzyWarningKind};
 use kron_schedule::fuzzy::{Phrase, Placeholder, Scattered, identifier};
-use kron_schedule::{Dst, Schedule, Zone};
+use kron_schedule::{Dialect, Dst, Schedule, Zone};
 use krontab::Zones;
 use serde::Serialize;
 
@@ -80,7 +80,7 @@ impl Fuzzy {
             let message = "this phrase has a UTC offset, so it cannot have --tz as well; keep one of them";
             return Err(Failure::Usage(message.into()));
         }
-        let zone = zone(zones, self.tz.as_deref())?;
+        let zone = zone(zones, self.tz.as_deref(), Dialect::Kron)?;
         // So that every list begins at the same instant.
         let at = self.at.or_now();
         let identifier = self.whose()?;

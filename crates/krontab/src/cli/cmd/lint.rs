@@ -28,6 +28,9 @@ pub(crate) struct Lint {
     /// A krontab file, or a directory of them; `-` is standard input. May be repeated
     #[arg(long = "file", value_name = "PATH", required = true)]
     files: Vec<PathBuf>,
+    /// Check the file as if it were installed at this path: which phrases fall together depends on it
+    #[arg(long = "as", value_name = "PATH")]
+    installed_as: Option<PathBuf>,
     #[command(flatten)]
     at: AtArg,
     #[command(flatten)]
@@ -38,19 +41,23 @@ const EXAMPLES: &str = "\
 Examples:
   krontab lint --file jobs.kron
   krontab lint --file /etc/krond.d --format json
-  krontab lint --file - < jobs.kron
+  krontab lint --file - --as /etc/krond.d/jobs < jobs.kron
 
 Exit codes: 0 valid, 1 invalid, 2 wrong arguments, or a PATH that cannot be read.";
 
 impl Lint {
     pub(crate) fn run(&self, zones: &Zones) -> Result<Answer, Failure> {
+        if self.installed_as.is_some() && (self.files.len() > 1 || self.files[0].is_dir()) {
+            return Err(Failure::Usage("--as is about one file: write one --file PATH".into()));
+        }
         let at = self.at.or_now();
         let mut reports = Vec::new();
         for path in &self.files {
             match path.is_dir() {
                 true => check_directory(path, at, zones, &mut reports)?,
                 false => {
-                    let source = load::source(path, &IdentityArgs::default())?;
+                    let identity = IdentityArgs { installed_as: self.installed_as.clone(), identity: None };
+                    let source = load::source(path, &identity)?;
                     reports.push(Report::new(&load::file(path, &source, zones)?, at));
                 }
             }
@@ -116,7 +123,11 @@ fn check_directory(
         let errors = directory.findings().iter().map(ProblemView::from).collect();
         reports.push(Report::without_jobs(&path, errors));
     }
-    for (path, loaded) in directory.krontabs(zones).map_err(failed)? {
+    let mut files: Vec<_> = directory.krontabs(zones).map_err(failed)?.collect();
+    let mut readable: Vec<&mut Loaded> =
+        files.iter_mut().filter_map(|(_, loaded)| loaded.as_mut().ok()).collect();
+    krontab::join_clusters(&mut readable);
+    for (path, loaded) in files {
         reports.push(match loaded {
             Ok(loaded) => Report::new(&loaded, at),
             Err(error) => Report::without_jobs(&path, vec![ProblemView::unreadable(&path, &error)]),

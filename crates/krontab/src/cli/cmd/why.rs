@@ -7,7 +7,7 @@ use jiff::civil::DateTime;
 use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
 use kron_core::{Constraints, Decision, Job, Overlap};
-use kron_schedule::{Explanation, Part, Verdict, WarningKind, Zone};
+use kron_schedule::{Dialect, Explanation, Part, Verdict, WarningKind, Zone};
 use krontab::{Entry, ScheduleKind, Zones};
 
 use self::reasons::{ClauseView, FieldView, PolicyView, Reasons};
@@ -87,7 +87,7 @@ impl When {
         let (civil, zone) = match self {
             When::Instant(at) => return Ok(Asked { at: *at, missing: None, again: None }),
             When::Local(civil, None) => (*civil, job_zone.clone()),
-            When::Local(civil, Some(name)) => (*civil, zone(zones, Some(name))?),
+            When::Local(civil, Some(name)) => (*civil, zone(zones, Some(name), Dialect::Kron)?),
         };
         match time::instants(civil, &zone).as_slice() {
             [] => {

@@ -24,6 +24,10 @@ fn fuzzy_and_scatter_make_a_time_of_a_phrase() {
     // Kron's own phrases have to be asked for, and not all of them are cron.
     let exactly = with(&fuzzy, "phrase", json!("bi-weekly exactly"));
     assert_eq!(error(&exactly)["code"], "ERR-SYNTAX-005");
+    assert!(error(&exactly)["message"].as_str().unwrap().contains("`--extensions`"));
+    let zoned = error(&with(&fuzzy, "phrase", json!("daily around 14:00 Europe/Paris")));
+    let message = zoned["message"].as_str().unwrap();
+    assert!(message.contains("`@tz(Europe/Paris)`") && message.contains("`--tz Europe/Paris`"), "{message}");
     let placeholder = result(&with(&exactly, "extensions", json!(true)))["placeholder"].clone();
     let error = error(&with(&scatter, "placeholder", placeholder));
     assert_eq!((error["code"].as_str(), error["field"].as_str()), (Some("not-cron"), Some("placeholder")));

@@ -33,6 +33,15 @@ fn lint_tells_what_the_library_tells() {
     assert_eq!(told[1]["line"], 3);
     assert_eq!(told[1]["column"], 2);
 
+    let entry = |n: u32| format!("\"hourly\" name=backup-{n} command=/bin/true\n");
+    let together = lint(&(1..=4).map(entry).collect::<String>());
+    let at = |path: &str| super::with(&together, "path", json!(path));
+    assert_eq!(result(&at("/etc/krond.d/test"))["warnings"][0]["code"], "cluster");
+    let named = |path: &str| result(&at(path))["warnings"][0]["message"].to_string().contains(path);
+    assert!(named("/etc/krond.d/test"), "{}", result(&at("/etc/krond.d/test")));
+    let refusal = error(&at("jobs.kron"));
+    assert_eq!((&refusal["code"], &refusal["field"]), (&json!("bad-value"), &json!("path")));
+
     refused(&lint(""), &[("text", None, "bad-request", "text", "missing member `text`")]);
     assert_eq!(result(&lint(""))["jobs"], json!([]));
 }

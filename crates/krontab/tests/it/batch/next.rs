@@ -129,3 +129,30 @@ fn next_and_prev_are_refused_in_these_words() {
     let most = result(&with(&next(), "count", json!(COUNT_MAX)));
     assert_eq!(most["occurrences"].as_array().unwrap().len(), 10_000);
 }
+
+#[test]
+fn the_ojs_dialect_takes_the_zones_of_places_only() {
+    let ojs = with(&next(), "dialect", json!("ojs"));
+    for zone in ["UTC", "Etc/UTC", "Europe/Paris", "America/Argentina/Ushuaia", "US/Pacific"] {
+        result(&with(&ojs, "timezone", json!(zone)));
+    }
+    for zone in ["EST", "MST", "EST5EDT", "CET", "GMT", "Japan", "Etc/GMT", "Etc/GMT+5", "Etc/Zulu"] {
+        for op in ["next", "prev"] {
+            let found = super::error(&with(&with(&ojs, "timezone", json!(zone)), "op", json!(op)));
+            assert_eq!(
+                (&found["code"], &found["field"]),
+                (&json!("unknown-timezone"), &json!("timezone")),
+                "{zone}"
+            );
+        }
+        // The others take every name, also right after it was refused.
+        for dialect in ["kron", "posix"] {
+            result(&with(&with(&next(), "dialect", json!(dialect)), "timezone", json!(zone)));
+        }
+    }
+    // What was found for one dialect is not found for another.
+    let lines = ["kron", "ojs", "kron"]
+        .map(|dialect| with(&with(&next(), "dialect", json!(dialect)), "timezone", json!("CET")).to_string());
+    let told: Vec<_> = super::answers(&lines.join("\n")).iter().map(|answer| answer["ok"].clone()).collect();
+    assert_eq!(told, [true, false, true]);
+}

@@ -199,3 +199,39 @@ fn a_peer_that_has_gone_ends_it_quietly_and_other_trouble_does_not() {
     assert_eq!(failed.unwrap_err().kind(), ErrorKind::TimedOut);
     assert_eq!(output.iter().filter(|byte| **byte == b'\n').count(), 1, "what was asked has its answer");
 }
+
+#[test]
+fn an_id_that_could_not_be_read_back_is_refused() {
+    let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+    let lint = |id: &str| format!("{{\"id\":{id},\"op\":\"lint\",\"text\":\"\"}}");
+    for id in
+        [nested(64), "\"[[\\\"{{\"".into(), "\"\\ud83d\\ude00\\ud83d\\ude00\"".into(), "\"\\\\ud800\"".into()]
+    {
+        let answer = answers(&lint(&id)).remove(0);
+        assert_eq!(
+            (&answer["ok"], &answer["id"]),
+            (&json!(true), &serde_json::from_str(&id).unwrap()),
+            "{id}"
+        );
+    }
+    for (id, message) in [
+        (nested(65), "expected an id of at most 64 levels, but found more"),
+        (format!("{{\"a\":{}}}", nested(64)), "expected an id of at most 64 levels, but found more"),
+        ("\"\\ud800\"".into(), "expected an id that is text, but found half of a surrogate pair"),
+        ("\"\\uD800x\"".into(), "expected an id that is text, but found half of a surrogate pair"),
+        (
+            "\"\\ud800\\ud800\\udc00\"".into(),
+            "expected an id that is text, but found half of a surrogate pair",
+        ),
+        ("\"\\ud800\\n\"".into(), "expected an id that is text, but found half of a surrogate pair"),
+        ("{\"\\udc00\":1}".into(), "expected an id that is text, but found half of a surrogate pair"),
+    ] {
+        let answer = answers(&lint(&id)).remove(0);
+        assert_eq!(answer["id"], Value::Null, "{id}");
+        assert_eq!(
+            answer["error"],
+            json!({"code": "bad-request", "field": "id", "message": message}),
+            "{id}"
+        );
+    }
+}
