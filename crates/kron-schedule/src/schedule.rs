@@ -389,6 +389,7 @@ pub(crate) fn to_timestamp(second: i64) -> Timestamp {
 mod tests {
     use super::*;
     use crate::{Count, Dialect, Dst, Expr};
+    use alloc::format;
 
     /// Once this took half a second each, because every second of five hundred first days of January was looked at.
     #[test]
