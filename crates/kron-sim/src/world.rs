@@ -891,7 +891,10 @@ impl World {
             }
             Report::Held { entry, .. } => {
                 let job = job_of(entry);
-                self.held.insert(job);
+                // It may have been removed before this was heard, and then nobody hears that it recovers.
+                if self.lines.contains_key(&job) {
+                    self.held.insert(job);
+                }
                 self.checker.disturb(job, at.1);
             }
             Report::Recovered(entry) => {
