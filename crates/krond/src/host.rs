@@ -31,7 +31,9 @@ use crate::clock;
 use crate::config;
 use crate::console;
 use crate::control::{self, Answer, Control, Request};
-use crate::daemon::{Asker, Command, Configured, Daemon, Done, Effect, Event, Report, Ticket, Wake};
+use crate::daemon::{
+    Asker, Command, Configured, Daemon, Done, Effect, Event, Farewell, Report, Ticket, Wake,
+};
 use crate::directory::{Directory, DirectoryError, Lock};
 use crate::ender::{self, End};
 use crate::inbox::{self, Inbox, Message, Post};
@@ -113,6 +115,8 @@ struct Host {
     wall: OwnedFd,
     uptime: OwnedFd,
     signals: Vec<(i32, UnixStream)>,
+    /// Whether a signal has asked it to end.
+    is_asked_to_end: bool,
     is_stopped: bool,
     _lock: Lock,
 }
@@ -221,6 +225,7 @@ impl Host {
             wall: timer(TimerfdClockId::Realtime)?,
             uptime: timer(TimerfdClockId::Boottime)?,
             signals,
+            is_asked_to_end: false,
             is_stopped: false,
             _lock: lock,
         };
@@ -298,7 +303,10 @@ impl Host {
             SIGHUP => self.reload(None),
             _ => {
                 notify(notify::STOPPING);
-                self.events.push_back(Event::Command(Command::Stop(self.settings.on_stop)));
+                // Asked once more, it waits for nobody: an end that cannot be recorded is found by the next krond.
+                let farewell = if self.is_asked_to_end { Farewell::Leave } else { self.settings.on_stop };
+                self.is_asked_to_end = true;
+                self.events.push_back(Event::Command(Command::Stop(farewell)));
             }
         }
     }

@@ -161,3 +161,17 @@ fn a_log_that_nobody_reads_holds_up_neither_runs_nor_the_end() {
     let executed = |record: &&Value| record["outcome"] == "executed";
     assert!(records.as_array().unwrap().iter().filter(executed).count() >= ticks);
 }
+
+#[test]
+fn asked_twice_it_waits_for_nothing() {
+    let mut world = World::new(LONG);
+    world.settings("grace = \"1s\"\non_stop = \"end\"\n");
+    let pid = started(&mut world);
+    // The end of the run cannot be recorded any more.
+    fs::remove_dir_all(&world.state).unwrap();
+    world.signal("TERM");
+    world.until("it has ended the run", |_| !is_alive(pid));
+    world.until("it cannot record that", |world| !world.events("error", "long").is_empty());
+    world.signal("TERM");
+    assert_eq!(world.ended(), Some(0));
+}
