@@ -344,18 +344,23 @@ impl Driver {
 
     /// Starts the callbacks of tasks whose marks are durable.
     fn start(&mut self, selected: Vec<Selected>, before: Vec<Before>, now: Timestamp) {
-        let tasks = self.machine.len();
         let caller = Arc::as_ptr(&self.inner) as usize;
+        let batch = Arc::new(Batch {
+            inner: Arc::clone(&self.inner),
+            gate: Arc::clone(&self.gate),
+            ended: self.ended.0.clone(),
+            now,
+            tasks: self.machine.len(),
+        });
         for (selected, before) in selected.into_iter().zip(before) {
             let at = selected.task as usize;
             let run = Run {
                 name: Arc::clone(&self.machine.record(selected.task).name),
-                selected,
-                now,
-                tasks,
-                inner: Arc::clone(&self.inner),
-                gate: Arc::clone(&self.gate),
-                report: Report { to: self.ended.0.clone(), task: u32::MAX, is_sent: false },
+                task: selected.task,
+                reason: selected.reason,
+                due_at: selected.due_at,
+                preempts: selected.preempts,
+                batch: Arc::clone(&batch),
                 callback: self.callbacks[at].clone(),
             };
             self.handles[at] = Some(tokio::spawn(CALLED_BY.scope(caller, run.run(before))).abort_handle());
@@ -428,44 +433,54 @@ fn next_minute(now: Timestamp) -> Timestamp {
     Timestamp::from_second(minute * 60).unwrap_or(Timestamp::MAX)
 }
 
+/// What runs that start together share.
+struct Batch {
+    inner: Arc<Inner>,
+    gate: Arc<Gate>,
+    ended: UnboundedSender<Ended>,
+    now: Timestamp,
+    tasks: usize,
+}
+
 /// One run of one task.
 struct Run {
     name: Arc<str>,
-    selected: Selected,
-    now: Timestamp,
-    tasks: usize,
-    inner: Arc<Inner>,
-    gate: Arc<Gate>,
-    report: Report,
+    task: u32,
+    reason: Reason,
+    due_at: Timestamp,
+    preempts: bool,
+    batch: Arc<Batch>,
     callback: Callback,
 }
 
 impl Run {
-    async fn run(mut self, before: Before) {
-        let task = self.selected.task;
-        if self.gate.is_closed() && !planted(Flaw::StartsAfterStop) {
-            self.report.send(Ended::Withheld { task, before });
+    async fn run(self, before: Before) {
+        let task = self.task;
+        let mut report = Report { batch: Arc::clone(&self.batch), task, is_sent: false };
+        if self.batch.gate.is_closed() && !planted(Flaw::StartsAfterStop) {
+            report.send(Ended::Withheld { task, before });
             return;
         }
         drop(before);
-        self.report.task = task;
         self.tell();
-        let result = called(self.callback).await;
-        let at = whole_millis(self.inner.clock.now());
-        self.report.send(Ended::Finished { task, result, at });
+        let Run { callback, batch, .. } = self;
+        let result = called(callback).await;
+        let at = whole_millis(batch.inner.clock.now());
+        report.send(Ended::Finished { task, result, at });
     }
 
     fn tell(&self) {
-        let (task, at) = (Arc::clone(&self.name), self.now);
-        let lateness = late_by(self.selected.due_at, self.inner.clock.now());
-        if self.inner.meter.count(lateness, self.tasks) {
-            let bound = lateness_bound(self.tasks);
+        let Batch { inner, now: at, tasks, .. } = &*self.batch;
+        let (task, at) = (Arc::clone(&self.name), *at);
+        let lateness = late_by(self.due_at, inner.clock.now());
+        if inner.meter.count(lateness, *tasks) {
+            let bound = lateness_bound(*tasks);
             tracing::warn!(%task, ?lateness, ?bound, "the run starts later than it should");
         }
-        if self.selected.preempts {
-            self.inner.tell(&Event::TaskRetryPreempted { task: Arc::clone(&task), at });
+        if self.preempts {
+            inner.tell(&Event::TaskRetryPreempted { task: Arc::clone(&task), at });
         }
-        self.inner.tell(&match self.selected.reason {
+        inner.tell(&match self.reason {
             Reason::Retry => Event::TaskRetryStarted { task, at, lateness },
             reason => Event::TaskRunStarted { task, reason, at, lateness },
         });
@@ -474,7 +489,7 @@ impl Run {
 
 /// Tells the loop that a run is over, even if the run's own end is lost to a panic.
 struct Report {
-    to: UnboundedSender<Ended>,
+    batch: Arc<Batch>,
     task: u32,
     is_sent: bool,
 }
@@ -483,16 +498,16 @@ impl Report {
     fn send(&mut self, ended: Ended) {
         self.is_sent = true;
         // If nobody listens, the scheduler was dropped.
-        self.to.send(ended).ok();
+        self.batch.ended.send(ended).ok();
     }
 }
 
 impl Drop for Report {
     fn drop(&mut self) {
         // A run that is aborted is not over: the next scheduler starts it again.
-        if !self.is_sent && self.task != u32::MAX && std::thread::panicking() {
+        if !self.is_sent && std::thread::panicking() {
             let (task, error) = (self.task, "panicked outside its callback".into());
-            self.to.send(Ended::Finished { task, result: Err(error), at: Timestamp::UNIX_EPOCH }).ok();
+            self.send(Ended::Finished { task, result: Err(error), at: self.batch.now });
         }
     }
 }

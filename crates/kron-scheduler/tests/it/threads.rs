@@ -159,7 +159,8 @@ async fn a_process_to_be_killed() {
     let scheduler = Scheduler::new(FileStore::new(path));
     // Rare, so that nothing but the cut can start it a second time; and at first the minute in progress.
     let now = jiff::Zoned::now();
-    let first = std::env::var("KRON_CRON").unwrap_or_else(|_| format!("{} {} * * *", now.minute(), now.hour()));
+    let first =
+        std::env::var("KRON_CRON").unwrap_or_else(|_| format!("{} {} * * *", now.minute(), now.hour()));
     println!("cron {first}");
     let work = || async {
         println!("working");
