@@ -277,6 +277,10 @@ impl Model {
     /// The process has died. What had ended and was not written yet is cut off as well.
     fn crashed(&mut self, store: &MemoryStore) {
         self.active = false;
+        // A callback that still waits has outlived its process.
+        if self.parked.values().any(|parked| !parked.is_closed()) {
+            self.violated("Crash-exclusive", "a callback has survived");
+        }
         self.parked.clear();
         for (name, known) in &mut self.known {
             let record = store.record(name);
@@ -567,9 +571,6 @@ impl World {
         self.clock.settle().await;
         let mut model = self.model();
         model.crashed(self.store.store());
-        if !model.parked.is_empty() {
-            model.violated("Crash-exclusive", "something happened in the crash");
-        }
         drop(model);
         self.boot();
     }
