@@ -35,8 +35,9 @@ pub(crate) fn start(post: Post) -> Sender<End> {
 
 fn serve(ends: &Receiver<End>, post: &Post) {
     let mut trees: HashMap<(Slot, RunId), Tree> = HashMap::new();
+    let mut new: Vec<End> = Vec::new();
     loop {
-        let first = if trees.is_empty() {
+        let first = if trees.is_empty() && new.is_empty() {
             match ends.recv() {
                 Ok(end) => Some(end),
                 Err(_) => return,
@@ -48,10 +49,10 @@ fn serve(ends: &Receiver<End>, post: &Post) {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         };
-        let new: Vec<End> = first.into_iter().chain(ends.try_iter()).collect();
+        new.extend(first.into_iter().chain(ends.try_iter()));
         // Who cannot be looked for now is looked for again in a moment.
         let Ok(snapshot) = Snapshot::take() else { continue };
-        for End { slot, run, process, signal } in new {
+        for End { slot, run, process, signal } in new.drain(..) {
             let tree = trees.entry((slot, run)).or_insert_with(|| Tree::new(process));
             tree.look(&snapshot);
             // What is not reached is found again by the next look, and killed when its grace is over.

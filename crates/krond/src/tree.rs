@@ -31,8 +31,8 @@ impl Snapshot {
         for entry in fs::read_dir("/proc")? {
             let name = entry?.file_name();
             let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
-            // It may have ended since.
-            if let Some(stat) = Stat::read(pid)? {
+            // It may have ended since. Who cannot be looked at is another user's, where /proc hides those.
+            if let Ok(Some(stat)) = Stat::read(pid) {
                 processes.insert(pid, stat);
             }
         }
