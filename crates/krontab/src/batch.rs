@@ -19,7 +19,7 @@ mod wire;
 
 use std::io::{self, BufRead, ErrorKind, Write};
 
-use crate::zones::Zones;
+use kron_zones::Zones;
 use lines::{Line, Lines};
 use mistake::Mistake;
 use ops::Desk;

@@ -14,7 +14,7 @@ use crate::modifier::Modifiers;
 use crate::problem::Problems;
 use crate::schedule::Written;
 use crate::source::Source;
-use crate::zones::Zones;
+use kron_zones::Zones;
 
 /// The file with every entry in its canonical spelling.
 pub(crate) fn file(text: &str, source: &Source, zones: &Zones) -> String {

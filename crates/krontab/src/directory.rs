@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use crate::loaded::Loaded;
 use crate::security::{self, Finding, Opened, Trust};
 use crate::source::Source;
-use crate::zones::Zones;
+use kron_zones::Zones;
 
 /// A directory of krontabs.
 ///

@@ -13,8 +13,8 @@ use crate::problem::Mistake;
 use crate::schedule::{self, Written};
 use crate::source::Source;
 use crate::token::{self, Split};
-use crate::zones::Zones;
 use crate::{field, file};
+use kron_zones::Zones;
 
 /// One line of a krontab that says what to run, and when.
 #[derive(Clone, Debug)]

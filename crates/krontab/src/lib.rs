@@ -49,8 +49,8 @@
 //!
 //! `file` makes lines, `token` makes tokens of a line, and `parts` finds out which token is what.
 //! `schedule`, `modifier` and `field` (with `command`) read them; `entry` joins them into a job.
-//! `problem` and `code` are how mistakes are told and `secret` what they do not show, `canonical` is what `fmt` writes. `zones`,
-//! `directory` and `security` look at the world, and `loaded` is what they find.
+//! `problem` and `code` are how mistakes are told and `secret` what they do not show, `canonical` is what `fmt` writes. `directory`
+//! and `security` look at the world, and `loaded` is what they find.
 
 pub mod batch;
 mod canonical;
@@ -69,7 +69,6 @@ mod secret;
 pub mod security;
 mod source;
 mod token;
-mod zones;
 
 use std::collections::HashMap;
 
@@ -78,11 +77,11 @@ pub use command::{Command, Output, Program, Variable};
 pub use directory::Directory;
 pub use entry::Entry;
 pub use file::{FILE_BYTES_MAX, JOBS_MAX, LINE_BYTES_MAX, read};
+pub use kron_zones::{Database, ZoneNameError, Zones};
 pub use loaded::Loaded;
 pub use problem::{Cause, PROBLEMS_MAX, PhraseCode, Problem};
 pub use schedule::{ScheduleKind, Written};
 pub use source::{Source, SourceError};
-pub use zones::{Database, ZoneNameError, Zones};
 
 use kron_schedule::fuzzy::{self, Placeholder};
 

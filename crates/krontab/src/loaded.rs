@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::file;
 use crate::security::{Finding, Opened};
 use crate::source::Source;
-use crate::zones::Zones;
 use crate::{Krontab, Parsed};
+use kron_zones::Zones;
 
 /// A krontab file: its bytes, its entries, and all that is wrong with it.
 #[derive(Clone, Debug)]

@@ -13,8 +13,8 @@ use crate::canonical;
 use crate::code::Code;
 use crate::problem::{Mistake, quoted};
 use crate::token::{BLANKS, Piece, Token};
-use crate::zones::Zones;
 use kron_schedule::suggest::{closest, did_you_mean};
+use kron_zones::Zones;
 
 /// What the modifiers of an entry say. What is not there was not written.
 ///

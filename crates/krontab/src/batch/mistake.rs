@@ -10,7 +10,7 @@ use kron_schedule::{DurationError, ParseError};
 
 use super::{LINE_BYTES_MAX, wire};
 use crate::problem::Problem;
-use crate::zones::ZoneNameError;
+use kron_zones::ZoneNameError;
 
 /// An error of one request.
 #[derive(Debug)]

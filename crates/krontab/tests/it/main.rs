@@ -26,9 +26,6 @@ mod properties;
 /// Is the page for users true?
 mod reference;
 
-/// Are zones found by their exact names, and no other?
-mod zones;
-
 /// Which files are trusted?
 mod security;
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use krontab::{Database, Zones};
+use kron_zones::{Database, Zones};
 
 #[test]
 fn names_are_exact_and_never_lead_out_of_the_database() {

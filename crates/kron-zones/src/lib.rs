@@ -13,20 +13,19 @@ use std::sync::{Mutex, PoisonError};
 use jiff::tz::TimeZone;
 use kron_schedule::{Dialect, Zone};
 
-use crate::problem::quoted;
 use kron_schedule::suggest::closest;
 
 /// Where zones are found by name. Every name is read once, and all jobs share its table.
 ///
 /// ```
-/// use krontab::Zones;
+/// use kron_zones::Zones;
 ///
 /// let zones = Zones::bundled();
 /// assert_eq!(zones.find("Europe/Paris")?.name(), "Europe/Paris");
 /// let error = zones.find("Europe/paris").unwrap_err();
 /// assert_eq!(error.to_string(), "unknown time zone `Europe/paris`");
 /// assert_eq!(error.help(), Some("did you mean `Europe/Paris`?"));
-/// # Ok::<(), krontab::ZoneNameError>(())
+/// # Ok::<(), kron_zones::ZoneNameError>(())
 /// ```
 #[derive(Debug)]
 pub struct Zones {
@@ -123,7 +122,7 @@ impl Zones {
     ///
     /// ```
     /// use kron_schedule::Dialect;
-    /// use krontab::Zones;
+    /// use kron_zones::Zones;
     ///
     /// let zones = Zones::bundled();
     /// assert!(zones.find_in("EST", Dialect::Kron).is_ok());
@@ -328,3 +327,22 @@ impl fmt::Display for ZoneNameError {
 }
 
 impl std::error::Error for ZoneNameError {}
+
+/// The most characters of a name that are repeated in a message.
+const QUOTED_CHARS_MAX: usize = 40;
+
+/// What was written, between backticks, short and plain enough to be part of a sentence.
+fn quoted(name: &str) -> String {
+    if name.is_empty() {
+        return "nothing".into();
+    }
+    let cut = if name.chars().nth(QUOTED_CHARS_MAX).is_some() { "…" } else { "" };
+    let shown: String = name.chars().take(QUOTED_CHARS_MAX).flat_map(plain).collect();
+    format!("`{shown}{cut}`")
+}
+
+/// A character as it is, or escaped where a terminal would not show it.
+fn plain(c: char) -> impl Iterator<Item = char> {
+    let visible = !c.is_control() && (c == ' ' || !c.is_whitespace());
+    visible.then_some(c).into_iter().chain((!visible).then(|| c.escape_default()).into_iter().flatten())
+}

@@ -1,0 +1,2 @@
+//! An Open Job Spec server.
+fn main() {}
