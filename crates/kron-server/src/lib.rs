@@ -19,6 +19,8 @@ pub mod envelope;
 pub mod event;
 pub mod http;
 pub mod job;
+#[cfg(test)]
+mod job_tests;
 pub mod job_view;
 pub mod members;
 pub mod object;

@@ -322,3 +322,46 @@ fn answers() -> Value {
         }},
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_committed_document_is_fresh() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/openapi.json");
+        let fresh = format!("{:#}\n", document());
+        if std::env::var_os("KRON_BLESS").is_some() {
+            std::fs::write(&path, &fresh).unwrap();
+        }
+        let committed = std::fs::read_to_string(&path).unwrap_or_default();
+        let stale = "docs/reference/openapi.json is out of date: run KRON_BLESS=1 cargo test -p kron-server --lib openapi";
+        assert!(committed == fresh, "{stale}");
+    }
+
+    #[test]
+    fn every_name_that_is_referred_to_exists() {
+        fn walk(value: &Value, document: &Value) {
+            match value {
+                Value::Object(members) => {
+                    if let Some(Value::String(place)) = members.get("$ref") {
+                        let pointer = place.strip_prefix('#').unwrap();
+                        assert!(document.pointer(pointer).is_some(), "{place} does not exist");
+                    }
+                    members.values().for_each(|value| walk(value, document));
+                }
+                Value::Array(items) => items.iter().for_each(|value| walk(value, document)),
+                _ => {}
+            }
+        }
+        let document = document();
+        walk(&document, &document);
+        // One path and method may appear once only, and so may a name.
+        let ids: Vec<&str> = table(true).iter().map(|route| route.id).collect();
+        let mut unique = ids.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), ids.len());
+    }
+}

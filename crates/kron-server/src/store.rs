@@ -4,6 +4,8 @@
 //! fails, nothing of it was done. What happens to a job or a cron job is decided by the pure code in
 //! [`job`](crate::job) and [`cron`](crate::cron); a store only brings it in and carries it out.
 
+#[cfg(test)]
+mod conformance;
 mod sqlite;
 
 use async_trait::async_trait;

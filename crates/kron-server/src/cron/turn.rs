@@ -349,3 +349,159 @@ fn add(missed: &mut BTreeMap<Reason, Occurrence>, more: Occurrence) {
     so_far.at_least |= more.at_least;
     (so_far.chosen, so_far.seed_hash) = (None, None);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cron::definition::Registration;
+    use crate::members::Members;
+    use kron_zones::Zones;
+    use serde_json::Value;
+
+    /// A cron job and its clock.
+    struct World {
+        cron: Cron,
+        compiled: Compiled,
+        active: Vec<Active>,
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    impl World {
+        fn new(definition: Value, registered: &str) -> World {
+            let zones = Zones::bundled();
+            let mut definition = definition;
+            definition["name"] = json!("job");
+            definition["type"] = json!("test.job");
+            let now = at(registered);
+            let given = Members::read(definition.to_string().as_bytes()).unwrap();
+            let registration = Registration::read(given, &zones, now).unwrap();
+            let compiled = registration.definition.compile(now, &zones).unwrap();
+            let enabled = registration.enabled.unwrap_or(true);
+            let cron = Cron::new(registration.definition, &compiled, enabled, now);
+            World { cron, compiled, active: Vec::new() }
+        }
+
+        /// Looks at a time, and says what came of it: `+T` fired, `-reason T`, `x` cancelled.
+        fn look(&mut self, now: &str) -> String {
+            let now = at(now);
+            let turn = self.cron.turn(&self.compiled, &self.active, now, now);
+            let mut told: Vec<String> = turn.cancels.iter().map(|id| format!("x{id}")).collect();
+            for occurrence in &turn.occurrences {
+                let range = occurrence.last.map(|last| format!("..{last} ({})", occurrence.count));
+                let range = range.unwrap_or_default();
+                told.push(format!("-{} {}{range}", occurrence.reason.name(), occurrence.scheduled));
+            }
+            told.extend(turn.fires.iter().map(|fire| format!("+{}", fire.occurrence.scheduled)));
+            // Nothing is left over for a second look.
+            let again = self.cron.turn(&self.compiled, &self.active, now, now);
+            assert!(again.fires.is_empty() && again.occurrences.is_empty() && again.events.is_empty());
+            assert!(self.cron.next_look.is_none_or(|look| look > now));
+            told.join(" ")
+        }
+
+        fn next(&self) -> String {
+            self.cron.next_run_at.map_or("never".into(), |at| at.to_string())
+        }
+    }
+
+    #[test]
+    fn the_latest_due_occurrence_is_caught_up_with_and_the_rest_is_told() {
+        let mut world = World::new(json!({"cron": "*/10 * * * *"}), "2026-01-01T00:00:00Z");
+        assert_eq!(world.next(), "2026-01-01T00:10:00Z");
+        assert_eq!(world.look("2026-01-01T00:09:59Z"), "");
+        assert_eq!(world.look("2026-01-01T00:10:00Z"), "+2026-01-01T00:10:00Z");
+        assert_eq!(
+            world.look("2026-01-01T00:55:00Z"),
+            "-passed_over 2026-01-01T00:20:00Z..2026-01-01T00:40:00Z (3) +2026-01-01T00:50:00Z"
+        );
+        assert_eq!((world.cron.run_count, world.next().as_str()), (2, "2026-01-01T01:00:00Z"));
+        // Ten years of downtime cost no more than ten minutes.
+        assert_eq!(
+            world.look("2036-01-01T00:05:00Z"),
+            "-passed_over 2026-01-01T01:00:00Z..2035-12-31T23:50:00Z (1000) +2036-01-01T00:00:00Z"
+        );
+    }
+
+    #[test]
+    fn a_time_that_clocks_skip_is_told_at_the_change_and_one_that_comes_twice_fires_once() {
+        let new_york = json!({"cron": "30 2 * * *", "timezone": "America/New_York"});
+        let mut world = World::new(new_york, "2026-03-07T12:00:00Z");
+        assert_eq!(world.cron.next_look, Some(at("2026-03-08T07:00:00Z")));
+        assert_eq!(world.next(), "2026-03-09T06:30:00Z");
+        assert_eq!(world.look("2026-03-08T07:00:00Z"), "-dst_skip 2026-03-08T07:00:00Z");
+        assert_eq!(world.look("2026-03-08T07:30:00Z"), "");
+
+        let twice = json!({"cron": "30 1 * * *", "timezone": "America/New_York"});
+        let mut world = World::new(twice, "2026-10-31T12:00:00Z");
+        assert_eq!(world.look("2026-11-01T05:30:00Z"), "+2026-11-01T05:30:00Z");
+        assert_eq!(world.look("2026-11-01T06:30:00Z"), "");
+        assert_eq!(world.next(), "2026-11-02T06:30:00Z");
+    }
+
+    #[test]
+    fn overlap_is_what_the_policy_says() {
+        let run = |id: &str| Active { job_id: id.into(), scheduled: Some(at("2026-01-01T00:00:00Z")) };
+        for (policy, told) in [
+            ("skip", "-overlap_skip 2026-01-01T00:01:00Z"),
+            ("allow", "+2026-01-01T00:01:00Z"),
+            ("enqueue", "+2026-01-01T00:01:00Z"),
+            ("cancel_previous", "xone xtwo +2026-01-01T00:01:00Z"),
+        ] {
+            let definition = json!({"cron": "* * * * *", "overlap_policy": policy});
+            let mut world = World::new(definition, "2026-01-01T00:00:30Z");
+            world.active = vec![run("one"), Active { job_id: "two".into(), scheduled: None }];
+            assert_eq!(world.look("2026-01-01T00:01:00Z"), told, "{policy}");
+            let fired = u64::from(policy != "skip");
+            assert_eq!((world.cron.run_count, world.next().as_str()), (fired, "2026-01-01T00:02:00Z"));
+        }
+    }
+
+    #[test]
+    fn a_disabled_cron_job_tells_each_occurrence_and_has_no_next_run() {
+        let mut world = World::new(json!({"cron": "* * * * *", "enabled": false}), "2026-01-01T00:00:30Z");
+        assert_eq!(world.next(), "never");
+        assert_eq!(world.look("2026-01-01T00:01:00Z"), "-disabled 2026-01-01T00:01:00Z");
+        assert_eq!(world.look("2026-01-01T00:02:00Z"), "-disabled 2026-01-01T00:02:00Z");
+        assert_eq!((world.cron.run_count, world.cron.last_run_at), (0, None));
+    }
+
+    #[test]
+    fn an_interval_counts_from_its_registration_and_never_drifts() {
+        let mut world = World::new(json!({"cron": "@every 30m"}), "2026-01-01T00:07:00Z");
+        assert_eq!(world.next(), "2026-01-01T00:37:00Z");
+        assert_eq!(world.look("2026-01-01T00:37:03Z"), "+2026-01-01T00:37:00Z");
+        assert_eq!(world.next(), "2026-01-01T01:07:00Z");
+        // Beside the grid of seconds, what piles up within one fires once.
+        let mut world = World::new(json!({"cron": "@every 400ms"}), "2026-01-01T00:00:00Z");
+        assert_eq!(world.look("2026-01-01T00:00:01Z"), "+2026-01-01T00:00:01Z");
+        assert_eq!(world.look("2026-01-01T00:00:02Z"), "+2026-01-01T00:00:02Z");
+    }
+
+    #[test]
+    fn a_window_spreads_and_a_deadline_gives_up() {
+        let kron = json!({"window": {"mode": "around", "duration": "1h"}, "deadline": "5m"});
+        let mut world = World::new(json!({"cron": "0 6 * * *", "kron": kron}), "2026-01-01T00:00:00Z");
+        let chosen = at(&world.next());
+        assert!((at("2026-01-01T05:30:00Z")..=at("2026-01-01T06:30:00Z")).contains(&chosen));
+        assert_eq!(world.cron.next_look, Some(chosen));
+        assert_eq!(world.look(&chosen.to_string()), "+2026-01-01T06:00:00Z");
+        let late = at(&world.next()) + SignedDuration::from_secs(301);
+        assert_eq!(world.look(&late.to_string()), "-deadline_passed 2026-01-02T06:00:00Z");
+        let never = json!({"window": {"duration": "1h"}, "only": ["hours=3-4"]});
+        let mut world = World::new(json!({"cron": "0 6 * * *", "kron": never}), "2026-01-01T00:00:00Z");
+        assert_eq!(world.next(), "never");
+        assert_eq!(world.look("2026-01-01T06:00:00Z"), "-unschedulable 2026-01-01T06:00:00Z");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_repeats_nothing() {
+        let mut world = World::new(json!({"cron": "* * * * *"}), "2026-01-01T00:00:30Z");
+        assert_eq!(world.look("2026-01-01T05:00:00Z").split(' ').next_back(), Some("+2026-01-01T05:00:00Z"));
+        assert_eq!(world.look("2026-01-01T01:00:00Z"), "");
+        assert_eq!(world.look("2026-01-01T05:00:59Z"), "");
+        assert_eq!(world.look("2026-01-01T05:01:00Z"), "+2026-01-01T05:01:00Z");
+    }
+}

@@ -44,12 +44,15 @@ impl Writer {
                     let Ok(order) = waiting.try_recv() else { break };
                     group.push(order);
                 }
-                carry_out(&mut connection, &mut memory, group);
+                let done = carry_out(&mut connection, &mut memory, group);
+                // What the group changed is known before anybody is told of it, or a client could read what
+                // its own request has ended.
                 if let Ok(now) = look(&connection) {
                     due.send_if_modified(|due| std::mem::replace(due, now) != now);
                 }
-                last_event
-                    .send_if_modified(|last| std::mem::replace(last, memory.last_event) != memory.last_event);
+                let last = memory.last_event;
+                last_event.send_if_modified(|known| std::mem::replace(known, last) != last);
+                done.tell();
             }
         };
         thread::Builder::new()
@@ -78,8 +81,22 @@ impl Writer {
     }
 }
 
+/// A group of orders that was carried out or not, and whom to tell.
+struct Done {
+    told: Vec<Told>,
+    outcome: Result<(), Refusal>,
+}
+
+impl Done {
+    fn tell(self) {
+        for tell in self.told {
+            tell(self.outcome.clone());
+        }
+    }
+}
+
 /// Carries a group of orders out, as one transaction.
-fn carry_out(connection: &mut Connection, memory: &mut Memory, group: Vec<Order>) {
+fn carry_out(connection: &mut Connection, memory: &mut Memory, group: Vec<Order>) -> Done {
     let mut told = Vec::with_capacity(group.len());
     let before = memory.clone();
     let outcome = (|| {
@@ -93,9 +110,7 @@ fn carry_out(connection: &mut Connection, memory: &mut Memory, group: Vec<Order>
         tracing::error!(%error, "a transaction failed and nothing of it was done");
         Refusal::backend(&error)
     });
-    for tell in told {
-        tell(outcome.clone());
-    }
+    Done { told, outcome }
 }
 
 /// Finds out when time alone will next change something.

@@ -1,0 +1,436 @@
+//! What every store must do, whatever it keeps things in.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kron_zones::Zones;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{
+    After, Beat, Change, EventQuery, Fetch, JobFilter, PageRequest, Retention, Rules, Span, Sqlite, Store,
+    WorkerState,
+};
+use crate::cron::{Counting, Outcome, Registration};
+use crate::job::{Defaults, Job, Nack, State};
+use crate::members::Members;
+use crate::refusal::Code;
+
+/// A store with a clock beside it.
+struct World {
+    store: Arc<dyn Store>,
+    zones: Arc<Zones>,
+    now: Timestamp,
+}
+
+fn start() -> Timestamp {
+    "2026-01-01T00:00:00Z".parse().unwrap()
+}
+
+impl World {
+    fn read(&self, job: &Value) -> Job {
+        crate::envelope::read(Members::read(job.to_string().as_bytes()).unwrap(), self.now).unwrap()
+    }
+
+    async fn push(&self, options: Value) -> String {
+        let job = self.read(&json!({"type": "test.job", "args": [], "options": options}));
+        self.store.push(vec![job]).await.unwrap().remove(0).id
+    }
+
+    async fn fetch(&self, count: usize) -> Vec<String> {
+        self.fetch_as("w", count).await
+    }
+
+    async fn fetch_as(&self, worker: &str, count: usize) -> Vec<String> {
+        let fetch = Fetch {
+            queues: vec!["first".into(), "default".into()],
+            count,
+            worker_id: Some(worker.into()),
+            visibility_ms: None,
+        };
+        self.store.fetch(fetch, self.now).await.unwrap().into_iter().map(|job| job.id).collect()
+    }
+
+    async fn ack(&self, id: &str) {
+        self.store.change(id, Change::Ack { worker_id: None, result: None }, self.now).await.unwrap();
+    }
+
+    async fn fail(&self, id: &str) {
+        self.store.change(id, Change::Nack(nack()), self.now).await.unwrap();
+    }
+
+    async fn state(&self, id: &str) -> State {
+        self.store.job(id, self.now).await.unwrap().unwrap().state
+    }
+
+    async fn register(&self, mut definition: Value) {
+        definition["type"] = json!("test.cron");
+        let given = Members::read(definition.to_string().as_bytes()).unwrap();
+        let registration = Registration::read(given, &self.zones, self.now).unwrap();
+        self.store.register(registration, self.now).await.unwrap();
+    }
+
+    async fn turn(&mut self, seconds: i64) {
+        self.wait(seconds);
+        while self.store.turn(self.now, self.now).await.unwrap() {}
+    }
+
+    fn wait(&mut self, seconds: i64) {
+        self.now += SignedDuration::from_secs(seconds);
+    }
+
+    async fn of_cron(&self, name: &str, state: Option<State>) -> Vec<Job> {
+        let filter = JobFilter { cron: Some(name.into()), state, ..JobFilter::default() };
+        self.store.jobs(filter, all(), self.now).await.unwrap().0
+    }
+
+    async fn told(&self, kind: &str) -> usize {
+        let query = EventQuery { types: vec![kind.into()], limit: 1_000, ..EventQuery::default() };
+        self.store.events(query).await.unwrap().events.len()
+    }
+}
+
+fn all() -> PageRequest {
+    PageRequest { limit: None, cursor: None, offset: 0 }
+}
+
+fn nack() -> Nack {
+    Nack {
+        worker_id: None,
+        requeue: false,
+        kind: "oops".into(),
+        code: "handler_error".into(),
+        message: "oops".into(),
+        class: None,
+        retryable: None,
+        details: None,
+        backtrace: None,
+    }
+}
+
+fn rules() -> Rules {
+    Rules {
+        defaults: Defaults::default(),
+        counting: Counting::Active,
+        directives: false,
+        source: "ojs://test".into(),
+    }
+}
+
+/// Runs a case against every kind of store there is.
+fn in_every_store<F: Future<Output = ()>>(case: impl Fn(World) -> F) {
+    let directory = tempfile::tempdir().unwrap();
+    let zones = Arc::new(Zones::bundled());
+    let store = Sqlite::open(directory.path(), rules(), Arc::clone(&zones)).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(case(World { store: Arc::new(store), zones, now: start() }));
+}
+
+#[test]
+fn a_batch_is_taken_in_whole_or_not_at_all() {
+    in_every_store(|world| async move {
+        let taken = world.push(json!({})).await;
+        let good = world.read(&json!({"type": "a.b", "args": []}));
+        let mut bad = world.read(&json!({"type": "a.b", "args": []}));
+        bad.id.clone_from(&taken);
+        let refusal = world.store.push(vec![good.clone(), bad]).await.unwrap_err();
+        assert_eq!(refusal.code, Code::Duplicate);
+        assert!(world.store.job(&good.id, world.now).await.unwrap().is_none());
+        assert_eq!(world.told("job.enqueued").await, 1, "nothing is told of what did not happen");
+    });
+}
+
+#[test]
+fn queues_go_by_priority_and_then_by_age() {
+    in_every_store(|mut world| async move {
+        let old = world.push(json!({})).await;
+        let young = world.push(json!({})).await;
+        let urgent = world.push(json!({"priority": 10})).await;
+        let other = world.push(json!({"queue": "first"})).await;
+        assert_eq!(world.fetch(2).await, [other.clone(), urgent.clone()]);
+        assert_eq!(world.fetch(9).await, [old.clone(), young.clone()]);
+        assert!(world.fetch(9).await.is_empty());
+        // What comes back stands behind what was there.
+        let fresh = world.push(json!({})).await;
+        world.store.change(&old, Change::Nack(Nack { requeue: true, ..nack() }), world.now).await.unwrap();
+        world.wait(1);
+        assert_eq!(world.fetch(9).await, [fresh, old]);
+    });
+}
+
+#[test]
+fn a_paused_queue_takes_in_and_hands_out_nothing() {
+    in_every_store(|world| async move {
+        world.store.pause("default", true, world.now).await.unwrap();
+        let id = world.push(json!({})).await;
+        assert!(world.fetch(1).await.is_empty());
+        world.store.pause("default", false, world.now).await.unwrap();
+        assert_eq!(world.fetch(1).await, [id]);
+        assert_eq!((world.told("queue.paused").await, world.told("queue.resumed").await), (1, 1));
+    });
+}
+
+#[test]
+fn time_alone_changes_jobs() {
+    in_every_store(|mut world| async move {
+        let later = world.push(json!({"scheduled_at": "+PT10S"})).await;
+        let brief = world.push(json!({"expires_at": "+PT5S", "priority": -1})).await;
+        let silent = world.push(json!({"visibility_timeout_ms": 3_000})).await;
+        assert_eq!(world.fetch(1).await, [silent.clone()]);
+        assert_eq!(world.store.due().borrow().jobs, Some(start() + SignedDuration::from_secs(3)));
+        world.wait(3);
+        assert_eq!(world.state(&silent).await, State::Available);
+        world.wait(2);
+        assert_eq!(world.state(&brief).await, State::Discarded);
+        assert_eq!(world.state(&later).await, State::Scheduled);
+        world.wait(5);
+        assert_eq!(world.fetch(9).await, [silent, later]);
+    });
+}
+
+#[test]
+fn a_worker_that_falls_silent_loses_its_jobs_and_one_that_never_spoke_does_not() {
+    in_every_store(|mut world| async move {
+        let (one, two) = (world.push(json!({})).await, world.push(json!({})).await);
+        assert_eq!(world.fetch_as("beats", 1).await, [one.clone()]);
+        assert_eq!(world.fetch_as("mute", 1).await, [two.clone()]);
+        let beat = Beat {
+            worker_id: "beats".into(),
+            jobs: vec![one.clone()],
+            visibility_ms: None,
+            about: Members::default(),
+        };
+        let beaten = world.store.beat(beat.clone(), world.now).await.unwrap();
+        assert_eq!((beaten.state, beaten.extended), (WorkerState::Running, 1));
+        world.wait(31);
+        assert_eq!(world.state(&one).await, State::Available);
+        assert_eq!(world.state(&two).await, State::Active);
+        let beaten = world.store.beat(beat, world.now).await.unwrap();
+        assert_eq!((beaten.extended, beaten.lost), (0, vec![one.clone()]));
+        // A worker that is told to be quiet gets nothing more.
+        world.store.direct("beats", WorkerState::Quiet, world.now).await.unwrap();
+        assert!(world.fetch_as("beats", 9).await.is_empty());
+        assert_eq!(world.fetch_as("mute", 9).await, [one]);
+    });
+}
+
+#[test]
+fn dead_letters_are_kept_revived_and_deleted() {
+    in_every_store(|world| async move {
+        let policy = json!({"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}});
+        let (one, two) = (world.push(policy.clone()).await, world.push(policy).await);
+        for id in world.fetch(2).await {
+            world.fail(&id).await;
+        }
+        let stats = world.store.dead_stats().await.unwrap();
+        assert_eq!((stats.total, stats.by_error_type), (2, vec![("oops".into(), 2)]));
+        let revived = world.store.change(&one, Change::Revive, world.now).await.unwrap().job;
+        assert_eq!((revived.state, revived.attempt, revived.errors.len()), (State::Available, 0, 1));
+        assert_eq!(
+            world.store.change(&one, Change::Revive, world.now).await.unwrap_err().code,
+            Code::NotFound
+        );
+        world.store.delete_dead(&two, world.now).await.unwrap();
+        assert!(world.store.job(&two, world.now).await.unwrap().is_none());
+        assert_eq!(world.store.delete_dead(&two, world.now).await.unwrap_err().code, Code::NotFound);
+    });
+}
+
+#[test]
+fn a_fire_is_a_job_an_occurrence_and_an_event() {
+    in_every_store(|mut world| async move {
+        world.register(json!({"name": "minutely", "cron": "* * * * *"})).await;
+        world.turn(60).await;
+        world.turn(0).await;
+        let jobs = world.of_cron("minutely", None).await;
+        assert_eq!(jobs.len(), 1);
+        let span = Span { from: start(), to: world.now, limit: 10 };
+        let record = world.store.occurrences("minutely", span).await.unwrap();
+        assert_eq!(record.len(), 1);
+        assert_eq!((record[0].outcome, record[0].job_id.as_ref()), (Outcome::Executed, Some(&jobs[0].id)));
+        assert_eq!(world.told("cron.triggered").await, 1);
+        let cron = world.store.cron("minutely").await.unwrap().unwrap();
+        assert_eq!((cron.run_count, cron.last_run_at), (1, Some(world.now)));
+        assert_eq!(world.store.due().borrow().crons, Some(start() + SignedDuration::from_secs(120)));
+        // Removing it leaves its jobs alone, and the record too.
+        world.store.unregister("minutely").await.unwrap().unwrap();
+        assert!(world.store.unregister("minutely").await.unwrap().is_none());
+        assert_eq!(world.of_cron("minutely", None).await.len(), 1);
+        assert_eq!(world.store.due().borrow().crons, None);
+    });
+}
+
+#[test]
+fn an_occurrence_that_is_recorded_never_fires_again() {
+    in_every_store(|mut world| async move {
+        let definition = json!({"name": "minutely", "cron": "* * * * *"});
+        world.register(definition.clone()).await;
+        world.turn(60).await;
+        world.store.unregister("minutely").await.unwrap();
+        // The clock is set back, and it is registered anew: the time comes again, its run does not.
+        world.wait(-30);
+        world.register(definition).await;
+        world.turn(30).await;
+        assert_eq!(world.of_cron("minutely", None).await.len(), 1);
+        let cron = world.store.cron("minutely").await.unwrap().unwrap();
+        assert_eq!(cron.run_count, 0);
+    });
+}
+
+#[test]
+fn cancel_previous_cancels_what_is_active() {
+    in_every_store(|mut world| async move {
+        world
+            .register(json!({"name": "latest", "cron": "* * * * *", "overlap_policy": "cancel_previous"}))
+            .await;
+        world.turn(60).await;
+        let first = world.fetch(1).await.remove(0);
+        world.turn(60).await;
+        assert_eq!(world.state(&first).await, State::Cancelled);
+        assert_eq!(world.fetch(9).await.len(), 1);
+    });
+}
+
+#[test]
+fn many_due_at_once_all_fire_with_the_same_stamp() {
+    in_every_store(|mut world| async move {
+        for n in 0..1_201 {
+            world.register(json!({"name": format!("job-{n}"), "cron": "* * * * *"})).await;
+        }
+        world.turn(60).await;
+        let (jobs, page) = world.store.jobs(JobFilter::default(), all(), world.now).await.unwrap();
+        assert_eq!((jobs.len(), page.total), (1_201, 1_201));
+    });
+}
+
+#[test]
+fn events_are_read_in_order_and_resumed() {
+    in_every_store(|world| async move {
+        for _ in 0..25 {
+            world.push(json!({})).await;
+        }
+        let mut seen = Vec::new();
+        let mut after = None;
+        loop {
+            let query = EventQuery { after: after.clone(), limit: 10, ..EventQuery::default() };
+            let events = world.store.events(query).await.unwrap();
+            seen.extend(events.events.iter().map(|event| event.number));
+            after = events.cursor.map(After::Id);
+            if !events.has_more {
+                break;
+            }
+        }
+        assert_eq!(seen, (1..=25).collect::<Vec<u64>>());
+        let bad = EventQuery { after: Some(After::Id("nonsense".into())), limit: 1, ..EventQuery::default() };
+        assert_eq!(world.store.events(bad).await.unwrap_err().code, Code::InvalidRequest);
+    });
+}
+
+#[test]
+fn old_things_are_forgotten_and_what_is_unfinished_is_not() {
+    in_every_store(|mut world| async move {
+        let (done, waiting) = (world.push(json!({})).await, world.push(json!({})).await);
+        world.fetch(1).await;
+        world.ack(&done).await;
+        world.wait(8 * 86_400);
+        while world.store.prune(Retention::default(), world.now).await.unwrap() {}
+        assert!(world.store.job(&done, world.now).await.unwrap().is_none());
+        assert_eq!(world.state(&waiting).await, State::Available);
+        assert_eq!(world.told("*").await, 0);
+        // Numbers of events are never used twice, or readers would miss some.
+        world.push(json!({})).await;
+        let last = *world.store.last_event().borrow();
+        assert!(last > 3, "{last}");
+    });
+}
+
+#[test]
+fn pages_of_a_list_miss_nothing_and_repeat_nothing() {
+    in_every_store(|world| async move {
+        for n in 0..23 {
+            world
+                .register(json!({"name": format!("job-{n:02}"), "cron": "@daily", "enabled": n % 2 == 0}))
+                .await;
+        }
+        let mut names = Vec::new();
+        let mut cursor = None;
+        loop {
+            let page = PageRequest { limit: Some(5), cursor, offset: 0 };
+            let (crons, page) = world.store.crons(None, page).await.unwrap();
+            assert!(crons.len() <= 5);
+            assert_eq!(page.total, 23);
+            names.extend(crons.into_iter().map(|cron| cron.definition.name));
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(names, (0..23).map(|n| format!("job-{n:02}")).collect::<Vec<_>>());
+        assert_eq!(world.store.crons(Some(true), all()).await.unwrap().0.len(), 12);
+    });
+}
+
+/// Something that happens around a cron job whose jobs wait for each other.
+#[derive(Clone, Copy, Debug)]
+enum Deed {
+    Ack,
+    Cancel(prop::sample::Index),
+    Fail,
+    Fetch(usize),
+    Run,
+    Tick,
+    Wait(i64),
+}
+
+fn deeds() -> impl Strategy<Value = Vec<Deed>> {
+    let deed = prop_oneof![
+        2 => Just(Deed::Ack),
+        1 => any::<prop::sample::Index>().prop_map(Deed::Cancel),
+        2 => Just(Deed::Fail),
+        4 => (1..4_usize).prop_map(Deed::Fetch),
+        1 => Just(Deed::Run),
+        4 => Just(Deed::Tick),
+        1 => (1..4_000_i64).prop_map(Deed::Wait),
+    ];
+    proptest::collection::vec(deed, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Of a cron job whose jobs wait for each other, two are never active at once; and as long as one is
+    /// available and none is active, a worker gets one.
+    #[test]
+    fn jobs_that_wait_for_each_other_do_and_none_is_forgotten(deeds in deeds()) {
+        in_every_store(|mut world| {
+            let deeds = deeds.clone();
+            async move {
+                world.register(json!({"name": "serial", "cron": "* * * * *", "overlap_policy": "enqueue"})).await;
+                for deed in deeds {
+                    let active = world.of_cron("serial", Some(State::Active)).await;
+                    match deed {
+                        Deed::Ack => if let Some(job) = active.first() { world.ack(&job.id).await },
+                        Deed::Fail => if let Some(job) = active.first() { world.fail(&job.id).await },
+                        Deed::Cancel(index) => {
+                            let jobs = world.of_cron("serial", None).await;
+                            if !jobs.is_empty() {
+                                let _ = world.store.change(&index.get(&jobs).id, Change::Cancel, world.now).await;
+                            }
+                        }
+                        Deed::Fetch(count) => drop(world.fetch(count).await),
+                        Deed::Run => drop(world.store.run("serial", world.now).await.unwrap()),
+                        Deed::Tick => world.turn(60).await,
+                        Deed::Wait(seconds) => world.wait(seconds),
+                    }
+                    let active = world.of_cron("serial", Some(State::Active)).await.len();
+                    assert!(active <= 1, "{active} are active at once");
+                    let available = world.of_cron("serial", Some(State::Available)).await.len();
+                    if active == 0 && available > 0 {
+                        assert_eq!(world.fetch(9).await.len(), 1, "{available} wait and nobody gets one");
+                    }
+                }
+            }
+        });
+    }
+}
