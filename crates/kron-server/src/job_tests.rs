@@ -11,7 +11,7 @@ fn start() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
 }
 
-fn push(options: serde_json::Value) -> Job {
+fn push(options: &serde_json::Value) -> Job {
     let body = json!({"type": "test.job", "args": [], "options": options});
     crate::envelope::read(Members::read(body.to_string().as_bytes()).unwrap(), start()).unwrap()
 }
@@ -33,10 +33,10 @@ fn nack() -> Nack {
 /// A job in that state.
 fn in_state(state: State) -> Job {
     let mut job = match state {
-        State::Scheduled => push(json!({"scheduled_at": "+PT1H"})),
-        State::Pending => push(json!({"pending": true})),
-        State::Discarded => push(json!({"retry": {"max_attempts": 1}})),
-        _ => push(json!({})),
+        State::Scheduled => push(&json!({"scheduled_at": "+PT1H"})),
+        State::Pending => push(&json!({"pending": true})),
+        State::Discarded => push(&json!({"retry": {"max_attempts": 1}})),
+        _ => push(&json!({})),
     };
     if !matches!(state, State::Scheduled | State::Pending | State::Available) {
         job.claim(Some("w"), None, Defaults::default(), start());
@@ -120,7 +120,7 @@ proptest! {
         if let Some(expiry) = expiry {
             options["expires_at"] = json!(format!("+PT{expiry}S"));
         }
-        let mut job = push(options);
+        let mut job = push(&options);
         let mut now = start();
         let (mut claims, mut requeues) = (0, 0);
         for deed in deeds {

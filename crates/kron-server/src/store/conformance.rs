@@ -177,7 +177,7 @@ fn time_alone_changes_jobs() {
         let later = world.push(json!({"scheduled_at": "+PT10S"})).await;
         let brief = world.push(json!({"expires_at": "+PT5S", "priority": -1})).await;
         let silent = world.push(json!({"visibility_timeout_ms": 3_000})).await;
-        assert_eq!(world.fetch(1).await, [silent.clone()]);
+        assert_eq!(world.fetch(1).await, [silent.as_str()]);
         assert_eq!(world.store.due().borrow().jobs, Some(start() + SignedDuration::from_secs(3)));
         world.wait(3);
         assert_eq!(world.state(&silent).await, State::Available);
@@ -193,8 +193,8 @@ fn time_alone_changes_jobs() {
 fn a_worker_that_falls_silent_loses_its_jobs_and_one_that_never_spoke_does_not() {
     in_every_store(|mut world| async move {
         let (one, two) = (world.push(json!({})).await, world.push(json!({})).await);
-        assert_eq!(world.fetch_as("beats", 1).await, [one.clone()]);
-        assert_eq!(world.fetch_as("mute", 1).await, [two.clone()]);
+        assert_eq!(world.fetch_as("beats", 1).await, [one.as_str()]);
+        assert_eq!(world.fetch_as("mute", 1).await, [two.as_str()]);
         let beat = Beat {
             worker_id: "beats".into(),
             jobs: vec![one.clone()],
