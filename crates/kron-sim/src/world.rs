@@ -599,6 +599,7 @@ impl World {
             Effect::ReleaseChild { ticket, slot, run, process } => {
                 krond.children.remove(&ticket);
                 let delay = self.delay();
+                self.at(self.now + delay, Next::Tell(life, Box::new(Event::Released(ticket))));
                 match self.processes.get_mut(&process.pid).filter(|found| found.id == process) {
                     Some(child) => {
                         child.watcher = Some((life, slot, true));

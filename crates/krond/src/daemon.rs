@@ -137,15 +137,20 @@ impl Daemon {
             Event::StateFailed(slot, error) => {
                 self.with(slot, now, &mut effects, |job, work| job.write_failed(error, work));
             }
-            Event::SpawnReady(ticket, process) => match self.tickets.remove(&ticket) {
+            Event::SpawnReady(ticket, process) => match self.tickets.get(&ticket).copied() {
                 Some(slot) => {
                     self.with(slot, now, &mut effects, |job, work| job.ready(ticket, process, work));
                 }
                 None => effects.push(Effect::AbortChild(ticket)),
             },
             Event::SpawnFailed(ticket, error) => {
+                if let Some(slot) = self.tickets.get(&ticket).copied() {
+                    self.with(slot, now, &mut effects, |job, work| job.spawn_failed(ticket, error, work));
+                }
+            }
+            Event::Released(ticket) => {
                 if let Some(slot) = self.tickets.remove(&ticket) {
-                    self.with(slot, now, &mut effects, |job, work| job.spawn_failed(error, work));
+                    self.with(slot, now, &mut effects, |job, _| job.released(ticket));
                 }
             }
             Event::Exited(slot, run, exit) => {
@@ -432,6 +437,45 @@ mod tests {
         assert_eq!(started(&effects), [RunId::Period(PeriodId::new(at("13:10:00").wall))]);
     }
 
+    fn process() -> crate::process::ProcessId {
+        crate::process::ProcessId { boot: crate::process::BootId::new(1), pid: 2, start_ticks: 3 }
+    }
+
+    fn has_stopped(effects: &[Effect]) -> bool {
+        effects.iter().any(|effect| matches!(effect, Effect::Stopped))
+    }
+
+    #[test]
+    fn a_stop_waits_until_whoever_was_let_go_is_on_their_way() {
+        let mut daemon = Daemon::new(Manners::default());
+        let event = jobs(&daemon, &["a", "b"], Some("12:09:00"));
+        let _ = daemon.on(at("12:10:00"), event);
+        let _ = daemon.on(at("12:10:00"), Event::SpawnReady(Ticket(1), process()));
+        let stop = Event::Command(Command::Stop(Farewell::Leave));
+        let (effects, _) = daemon.on(at("12:10:00"), stop);
+        let aborted = effects.iter().any(|effect| matches!(effect, Effect::AbortChild(Ticket(2))));
+        assert!(aborted && !has_stopped(&effects), "{effects:?}");
+        let (effects, _) = daemon.on(at("12:10:01"), Event::StateWritten(slot(&daemon, "a").unwrap()));
+        let released = effects.iter().any(|effect| matches!(effect, Effect::ReleaseChild { .. }));
+        assert!(released && !has_stopped(&effects), "{effects:?}");
+        let (effects, _) = daemon.on(at("12:10:01"), Event::Released(Ticket(1)));
+        assert!(has_stopped(&effects), "{effects:?}");
+    }
+
+    #[test]
+    fn who_ends_at_the_gate_while_the_record_is_written_is_a_run_that_has_ended() {
+        let mut daemon = Daemon::new(Manners::default());
+        let event = jobs(&daemon, &["a"], Some("12:09:00"));
+        let _ = daemon.on(at("12:10:00"), event);
+        let _ = daemon.on(at("12:10:00"), Event::SpawnReady(Ticket(1), process()));
+        let _ = daemon.on(at("12:10:00"), Event::SpawnFailed(Ticket(1), "killed".into()));
+        let (effects, _) = daemon.on(at("12:10:00"), Event::StateWritten(slot(&daemon, "a").unwrap()));
+        assert!(effects.iter().any(|effect| matches!(effect, Effect::ReleaseChild { .. })), "{effects:?}");
+        let _ = daemon.on(at("12:10:00"), Event::Released(Ticket(1)));
+        let (effects, _) = daemon.on(at("12:10:00"), Event::Command(Command::Stop(Farewell::Leave)));
+        assert!(has_stopped(&effects), "{effects:?}");
+    }
+
     #[test]
     fn a_start_is_told_with_the_definition_it_was_decided_with() {
         let mut daemon = Daemon::new(Manners::default());
@@ -444,9 +488,7 @@ mod tests {
         );
         let entry = Arc::new(parsed.entries[0].clone());
         let _ = daemon.on(at("12:10:00"), Event::Configured(vec![Configured { entry, memory: None }]));
-        let process =
-            crate::process::ProcessId { boot: crate::process::BootId::new(1), pid: 2, start_ticks: 3 };
-        let _ = daemon.on(at("12:10:00"), Event::SpawnReady(Ticket(1), process));
+        let _ = daemon.on(at("12:10:00"), Event::SpawnReady(Ticket(1), process()));
         let written = Event::StateWritten(slot(&daemon, "a").unwrap());
         let (effects, _) = daemon.on(at("12:10:00"), written);
         let told = effects.iter().find_map(|effect| match effect {

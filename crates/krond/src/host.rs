@@ -51,6 +51,9 @@ use crate::view::{HeldView, JobView, LastView, NextView, RunView, StatusView, ru
 use crate::voice::{Style, Voice};
 use crate::writer::{self, Task};
 
+/// How long records and releases under way may take once a second signal has come.
+const END_WITHIN: Duration = Duration::from_secs(3);
+
 /// How often the file of metrics is replaced.
 const METRICS_EVERY: Duration = Duration::from_secs(15);
 
@@ -117,6 +120,8 @@ struct Host {
     signals: Vec<(i32, UnixStream)>,
     /// Whether a signal has asked it to end.
     is_asked_to_end: bool,
+    /// When it ends, whatever is under way.
+    end_at: Option<Duration>,
     is_stopped: bool,
     _lock: Lock,
 }
@@ -226,6 +231,7 @@ impl Host {
             uptime: timer(TimerfdClockId::Boottime)?,
             signals,
             is_asked_to_end: false,
+            end_at: None,
             is_stopped: false,
             _lock: lock,
         };
@@ -303,8 +309,15 @@ impl Host {
             SIGHUP => self.reload(None),
             _ => {
                 notify(notify::STOPPING);
-                // Asked once more, it waits for nobody: an end that cannot be recorded is found by the next krond.
-                let farewell = if self.is_asked_to_end { Farewell::Leave } else { self.settings.on_stop };
+                // Asked once more, it waits for no run, and for its own work only as long as that usually takes: an end
+                // that cannot be recorded is found by the next krond.
+                let farewell = match self.is_asked_to_end {
+                    true => Farewell::Leave,
+                    false => self.settings.on_stop,
+                };
+                if self.is_asked_to_end {
+                    self.end_at.get_or_insert(clock::now().uptime + END_WITHIN);
+                }
                 self.is_asked_to_end = true;
                 self.events.push_back(Event::Command(Command::Stop(farewell)));
             }
@@ -324,6 +337,9 @@ impl Host {
                 spawner::Answer::Ready { ticket, process } => {
                     self.runs.gate.insert(ticket, (process, None));
                     self.events.push_back(Event::SpawnReady(ticket, process));
+                }
+                spawner::Answer::Released { tickets } => {
+                    self.events.extend(tickets.into_iter().map(Event::Released));
                 }
                 spawner::Answer::Failed { ticket, stage, error } => {
                     let error = format!("{stage}: {error}");
@@ -498,6 +514,11 @@ impl Host {
             wake = self.feed(event);
         }
         let now = clock::now();
+        if self.end_at.is_some_and(|end_at| end_at <= now.uptime) && !self.is_stopped {
+            let line = Line::new(now.wall, Level::Error, "scheduler", "error").with("operation", "stop");
+            self.tell(&line.with("error", "records or starts were under way, and were not waited for"));
+            self.is_stopped = true;
+        }
         if self.settings.metrics_file.is_some() && now.uptime >= self.metrics_at {
             self.metrics_at = now.uptime + METRICS_EVERY;
             self.voice.publish(self.metrics.render(&self.gauges()));
@@ -532,9 +553,13 @@ impl Host {
                 break;
             }
         }
+        if let Some(end_at) = self.end_at {
+            uptime = uptime.min(end_at);
+        }
         let seconds = i64::try_from(uptime.as_secs()).unwrap_or(i64::MAX);
         let _ =
             timerfd_settime(&self.uptime, TimerfdTimerFlags::ABSTIME, &at(seconds, uptime.subsec_nanos()));
+        self.spawner.flush();
         let wanted =
             if self.spawner.wants_write() { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
         let _ = epoll::modify(&self.poll, &self.spawner, EventData::new_u64(SPAWNER), wanted);
@@ -552,7 +577,9 @@ impl Host {
                 }
             }
             Effect::ReleaseChild { ticket, slot, run, process } => {
-                self.spawner.release(ticket);
+                if !self.spawner.release(ticket) {
+                    self.events.push_back(Event::Released(ticket));
+                }
                 match self.runs.gate.remove(&ticket) {
                     Some((_, Some(exit))) => self.events.push_back(Event::Exited(slot, run, Some(exit))),
                     _ => drop(self.runs.own.insert(process.pid, (slot, run))),

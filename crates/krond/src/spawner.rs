@@ -14,6 +14,7 @@
 //!   ◀──────────────────────────────────── Ready { process }, waits at the gate
 //!   writes its state
 //!   release(ticket) ───────▶ one byte ─────────────────▶ execve
+//!   ◀───────────── Released
 //! ```
 //!
 //! Nothing here ever blocks krond, and it never has more than [`WAVE`] children at the gate.
@@ -165,6 +166,11 @@ pub enum Answer {
         /// Who it is, and will be as the program.
         process: ProcessId,
     },
+    /// Their gates are open, or there is nobody left to open them: what was released has gone on, or has ended.
+    Released {
+        /// Which.
+        tickets: Vec<Ticket>,
+    },
     /// There is no child, and nothing has run. It may follow a [`Answer::Ready`]: then the child has ended at its
     /// gate, for someone else has ended it.
     Failed {
@@ -263,6 +269,8 @@ pub struct Spawner {
     waiting: BTreeSet<Ticket>,
     /// What was sent and neither released, nor aborted, nor has failed.
     at_gate: BTreeSet<Ticket>,
+    /// What was released, and is not known to have heard of it.
+    released: BTreeSet<Ticket>,
     arrived: Frames,
     is_gone: bool,
 }
@@ -288,6 +296,7 @@ impl Spawner {
             queue: VecDeque::new(),
             waiting: BTreeSet::new(),
             at_gate: BTreeSet::new(),
+            released: BTreeSet::new(),
             arrived: Frames::default(),
             is_gone: false,
         })
@@ -314,21 +323,32 @@ impl Spawner {
         Ok(())
     }
 
-    /// Opens the gate: the child becomes its program. Only for a ticket that is ready; without effect on any other.
-    pub fn release(&mut self, ticket: Ticket) {
-        if self.at_gate.remove(&ticket) {
+    /// Opens the gate: the child becomes its program, and [`Answer::Released`] follows. Only for a ticket that is ready;
+    /// without effect on any other, and `false`.
+    pub fn release(&mut self, ticket: Ticket) -> bool {
+        let is_there = self.at_gate.remove(&ticket);
+        if is_there {
             self.say(&Request::Release(ticket));
+            self.released.insert(ticket);
             self.admit();
         }
+        is_there
     }
 
-    /// Gives up on a ticket, wherever it is: there will be no program, and no further answer.
+    /// Gives up on a ticket, wherever it is: there will be no program, and no further answer. Whoever waits for its place
+    /// waits for the next [`flush`](Spawner::flush): they may be given up, too.
     pub fn abort(&mut self, ticket: Ticket) {
         if self.at_gate.remove(&ticket) {
             self.say(&Request::Abort(ticket));
-            self.admit();
         } else {
             self.waiting.remove(&ticket);
+        }
+    }
+
+    /// Sends what waits, as far as there is room. Never blocks.
+    pub fn flush(&mut self) {
+        if !self.is_gone {
+            self.admit();
         }
     }
 
@@ -349,7 +369,7 @@ impl Spawner {
         if self.is_gone {
             return Ok(Vec::new());
         }
-        self.flush();
+        self.admit();
         let mut has_ended = false;
         let mut packet = [0; PACKET_MAX];
         while !has_ended {
@@ -368,6 +388,8 @@ impl Spawner {
             self.is_gone = true;
             self.out.clear();
             self.queue.clear();
+            let released = std::mem::take(&mut self.released);
+            answers.push(Answer::Released { tickets: released.into_iter().collect() });
             let mut tickets = std::mem::take(&mut self.at_gate);
             tickets.append(&mut self.waiting);
             answers.push(Answer::Gone { tickets: tickets.into_iter().collect() });
@@ -382,6 +404,12 @@ impl Spawner {
                 let process = ProcessId { boot: self.boot, pid, start_ticks };
                 Answer::Ready { ticket, process }
             }),
+            Reply::Released { tickets } => {
+                for ticket in &tickets {
+                    self.released.remove(ticket);
+                }
+                Some(Answer::Released { tickets })
+            }
             Reply::Failed { ticket, stage, error } => self.at_gate.remove(&ticket).then(|| {
                 // The spawner lets go of the gate before it hears of the next launch.
                 self.say(&Request::Abort(ticket));
@@ -400,7 +428,7 @@ impl Spawner {
                 self.out.extend(frame);
             }
         }
-        self.flush();
+        self.send();
     }
 
     fn say(&mut self, request: &Request) {
@@ -408,7 +436,7 @@ impl Spawner {
     }
 
     /// Sends what the socket takes. That the spawner has ended is for [`Spawner::answers`] to tell.
-    fn flush(&mut self) {
+    fn send(&mut self) {
         while !self.out.is_empty() {
             let length = self.out.len().min(PACKET_MAX);
             let packet = &self.out.make_contiguous()[..length];

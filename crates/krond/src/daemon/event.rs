@@ -29,6 +29,8 @@ pub enum Event {
     SpawnReady(Ticket, ProcessId),
     /// There is no such child.
     SpawnFailed(Ticket, String),
+    /// The gate of a child that was released is open, or nobody holds it any more.
+    Released(Ticket),
     /// A run is over; if it was ended by the daemon, so is everything that it had started. The exit code is 128 and
     /// the number for a signal, and `None` where nobody saw it.
     Exited(Slot, RunId, Option<i32>),

@@ -125,6 +125,8 @@ impl Asked {
 pub(super) struct Live {
     pub(super) id: RunId,
     process: ProcessId,
+    /// What it waits at its gate with, as long as that is not known to be open.
+    at_gate: Option<Ticket>,
     /// When it has run for as long as it may.
     timeout_at: Option<Duration>,
     ending: Option<Ending>,
@@ -189,6 +191,12 @@ impl Work<'_> {
         self.push(Effect::Answer(asker, answer));
     }
 
+    /// The child is not to run.
+    fn abort(&mut self, ticket: Ticket) {
+        self.tickets.remove(&ticket);
+        self.push(Effect::AbortChild(ticket));
+    }
+
     fn ticket(&mut self) -> Ticket {
         *self.last_ticket += 1;
         let ticket = Ticket(*self.last_ticket);
@@ -221,9 +229,10 @@ impl Tracked {
         }
     }
 
-    /// Whether nothing is under way that another step depends on.
+    /// Whether nothing is under way that another step depends on, and whoever was let go is on their way.
     pub(super) fn is_quiet(&self) -> bool {
-        matches!(self.doing, Doing::Nothing | Doing::Loading)
+        let is_idle = matches!(self.doing, Doing::Nothing | Doing::Loading);
+        is_idle && self.live.iter().all(|live| live.at_gate.is_none())
     }
 
     /// Whether a job that is no longer configured can be forgotten: nothing will be told of it any more.
@@ -256,7 +265,7 @@ impl Tracked {
             if memory.alive.contains(&run.id) {
                 let (entry, process) = (Arc::clone(&entry), run.process);
                 let ran = work.now.wall.duration_since(run.started_at);
-                self.begin(run.id, process, ran.try_into().unwrap_or_default(), work);
+                self.begin(run.id, process, ran.try_into().unwrap_or_default(), None, work);
                 work.push(Effect::Watch(work.slot, run.id, process));
                 work.report(Report::Adopted { entry, run: run.id, process });
             } else {
@@ -314,8 +323,7 @@ impl Tracked {
         self.dismiss("krond is stopping", work);
         match mem::replace(&mut self.doing, Doing::Nothing) {
             Doing::Preparing(ticket, _, prepared) => {
-                work.tickets.remove(&ticket);
-                work.push(Effect::AbortChild(ticket));
+                work.abort(ticket);
                 if let Prepared::Manual(_, asker) = prepared {
                     work.answer(asker, Err("krond is stopping".into()));
                 }
@@ -548,14 +556,14 @@ impl Tracked {
                 self.write(Writing { reports, child, asker, ..Writing::of(next) }, false, work);
             }
             Doing::Preparing(_, _, prepared) => {
-                work.push(Effect::AbortChild(ticket));
+                work.abort(ticket);
                 if let Prepared::Manual(_, asker) = prepared {
                     work.answer(asker, Err("it is no longer configured".into()));
                 }
             }
             doing => {
                 self.doing = doing;
-                work.push(Effect::AbortChild(ticket));
+                work.abort(ticket);
             }
         }
     }
@@ -567,7 +575,7 @@ impl Tracked {
         if let Some((ticket, run)) = writing.child {
             let (slot, process) = (work.slot, run.process);
             work.push(Effect::ReleaseChild { ticket, slot, run: run.id, process });
-            self.begin(run.id, process, Duration::ZERO, work);
+            self.begin(run.id, process, Duration::ZERO, Some(ticket), work);
             self.end_for_good(work);
         }
         for report in writing.reports {
@@ -583,7 +591,7 @@ impl Tracked {
     pub(super) fn write_failed(&mut self, error: String, work: &mut Work<'_>) {
         let Doing::Writing(writing) = mem::replace(&mut self.doing, Doing::Nothing) else { return };
         if let Some((ticket, _)) = writing.child {
-            work.push(Effect::AbortChild(ticket));
+            work.abort(ticket);
         }
         if let Some((asker, _)) = writing.asker {
             work.answer(asker, Err(format!("its state could not be written: {error}")));
@@ -592,8 +600,13 @@ impl Tracked {
         self.hold("write state", error, work);
     }
 
-    pub(super) fn spawn_failed(&mut self, error: String, work: &mut Work<'_>) {
-        let Doing::Preparing(_, _, prepared) = mem::replace(&mut self.doing, Doing::Nothing) else { return };
+    /// There is no child. If its record is under way by then, it is a run that has ended.
+    pub(super) fn spawn_failed(&mut self, ticket: Ticket, error: String, work: &mut Work<'_>) {
+        let prepared = match mem::replace(&mut self.doing, Doing::Nothing) {
+            Doing::Preparing(expected, _, prepared) if expected == ticket => prepared,
+            doing => return self.doing = doing,
+        };
+        work.tickets.remove(&ticket);
         match prepared {
             Prepared::Period(_) => self.hold("start", error, work),
             Prepared::Manual(_, asker) => work.answer(asker, Err(error)),
@@ -622,10 +635,24 @@ impl Tracked {
     }
 
     /// A run is under way.
-    fn begin(&mut self, id: RunId, process: ProcessId, ran: Duration, work: &Work<'_>) {
+    fn begin(
+        &mut self,
+        id: RunId,
+        process: ProcessId,
+        ran: Duration,
+        at_gate: Option<Ticket>,
+        work: &Work<'_>,
+    ) {
         let timeout = self.entry.command.timeout.map(|timeout| seconds(timeout).saturating_sub(ran));
         let timeout_at = timeout.map(|left| work.now.uptime + left);
-        self.live.push(Live { id, process, timeout_at, ending: None });
+        self.live.push(Live { id, process, at_gate, timeout_at, ending: None });
+    }
+
+    /// A child that was let go is on its way.
+    pub(super) fn released(&mut self, ticket: Ticket) {
+        for live in self.live.iter_mut().filter(|live| live.at_gate == Some(ticket)) {
+            live.at_gate = None;
+        }
     }
 
     /// A run is over.

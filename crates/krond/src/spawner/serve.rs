@@ -34,6 +34,8 @@ struct Server {
     socket: OwnedFd,
     epoll: OwnedFd,
     gates: BTreeMap<Ticket, Gate>,
+    /// Whose gates krond has opened, and was not told so. They came in one packet, and fit into one.
+    released: Vec<Ticket>,
     ground: Ground,
 }
 
@@ -60,7 +62,7 @@ impl Server {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &socket, EventData::new_u64(SOCKET), EventFlags::IN)?;
         let ground = Ground { own: Account::own()?, open_files: open_files()? };
-        Ok(Server { single, socket, epoll, gates: BTreeMap::new(), ground })
+        Ok(Server { single, socket, epoll, gates: BTreeMap::new(), released: Vec::new(), ground })
     }
 
     fn run(&mut self) -> io::Result<()> {
@@ -89,6 +91,10 @@ impl Server {
                 for request in arrived.take()? {
                     self.handle(request)?;
                 }
+                if !self.released.is_empty() {
+                    let tickets = std::mem::take(&mut self.released);
+                    self.say(&Reply::Released { tickets })?;
+                }
             }
         }
     }
@@ -108,6 +114,7 @@ impl Server {
                     // It fails if the child has ended at the gate, which krond, its parent, learns from the kernel.
                     let _ = rustix::io::write(&gate.end, b"!");
                 }
+                self.released.push(ticket);
             }
             Request::Abort(ticket) => {
                 if let Some(gate) = self.gates.remove(&ticket) {

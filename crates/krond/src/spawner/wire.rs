@@ -27,6 +27,8 @@ pub(crate) enum Request {
 pub(crate) enum Reply {
     /// A child waits at its gate.
     Ready { ticket: Ticket, pid: u32, start_ticks: u64 },
+    /// The gates of these are open.
+    Released { tickets: Vec<Ticket> },
     /// There will be no child.
     Failed { ticket: Ticket, stage: Stage, error: String },
 }

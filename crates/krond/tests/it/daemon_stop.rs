@@ -175,3 +175,45 @@ fn asked_twice_it_waits_for_nothing() {
     world.signal("TERM");
     assert_eq!(world.ended(), Some(0));
 }
+
+/// What was recorded as executed, and what has run.
+fn recorded_and_run(world: &World, jobs: usize) -> (Vec<String>, Vec<String>) {
+    let is_recorded = |name: &String| world.state_of(name)["LastOutcome"] == "executed";
+    let recorded = (0..jobs).map(|job| format!("j{job}")).filter(is_recorded);
+    let mut recorded: Vec<String> = recorded.collect();
+    let mut ran = world.lines("ran");
+    recorded.sort();
+    ran.sort();
+    (recorded, ran)
+}
+
+#[test]
+fn whatever_was_recorded_as_executed_runs_though_krond_stops_amid_a_burst() {
+    const JOBS: usize = 1_200;
+    let variable = "x".repeat(700);
+    let line = |job: usize| {
+        format!(
+            "@every 1h @policy(deadline=1h) name=j{job} env=LONG={variable} shell=true \
+             command=\"echo j{job} >> DIR/ran\"\n"
+        )
+    };
+    for signals in [1, 2] {
+        let mut world = World::new(&(0..JOBS).map(line).collect::<String>());
+        world.launch();
+        world.until("the first has run", |world| !world.lines("ran").is_empty());
+        for _ in 0..signals {
+            world.signal("TERM");
+        }
+        assert_eq!(world.ended(), Some(0));
+        // They are let go by then, and take as long as they take.
+        world.until("whatever was recorded has run", |world| {
+            let (recorded, ran) = recorded_and_run(world, JOBS);
+            recorded.len() <= ran.len()
+        });
+        super::daemon::pause(300);
+        let (recorded, ran) = recorded_and_run(&world, JOBS);
+        assert!(ran.len() < JOBS, "it stopped before all had run");
+        let lost: Vec<&String> = recorded.iter().filter(|name| !ran.contains(name)).collect();
+        assert_eq!((lost, recorded.len()), (vec![], ran.len()), "of {}", recorded.len());
+    }
+}

@@ -1,6 +1,6 @@
 //! A krond with nothing but hands, in a process of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
@@ -120,6 +120,7 @@ pub(crate) fn shell(ticket: u64, text: &str) -> Launch {
 pub(crate) struct Hands {
     pub(crate) spawner: Spawner,
     pub(crate) ready: BTreeMap<Ticket, ProcessId>,
+    pub(crate) released: BTreeSet<Ticket>,
     pub(crate) failed: BTreeMap<Ticket, (Stage, String)>,
     pub(crate) ended: BTreeMap<u32, Exit>,
     pub(crate) gone: Option<Vec<Ticket>>,
@@ -130,6 +131,7 @@ impl Hands {
         Hands {
             spawner: Spawner::start(&krond()).unwrap(),
             ready: BTreeMap::new(),
+            released: BTreeSet::new(),
             failed: BTreeMap::new(),
             ended: BTreeMap::new(),
             gone: None,
@@ -146,6 +148,7 @@ impl Hands {
         for answer in self.spawner.answers().unwrap() {
             match answer {
                 Answer::Ready { ticket, process } => drop(self.ready.insert(ticket, process)),
+                Answer::Released { tickets } => self.released.extend(tickets),
                 Answer::Failed { ticket, stage, error } => drop(self.failed.insert(ticket, (stage, error))),
                 Answer::Gone { tickets } => self.gone = Some(tickets),
             }
