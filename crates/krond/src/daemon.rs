@@ -98,6 +98,12 @@ impl Daemon {
         self.slots.contains_key(identity)
     }
 
+    /// Whether it was asked to end.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
+    }
+
     /// Where the job is.
     #[must_use]
     pub fn slot(&self, identity: &str) -> Option<Slot> {
@@ -129,9 +135,11 @@ impl Daemon {
         self.notice(now, &mut effects);
         match event {
             Event::Tick => {}
+            // What is about to end takes on nothing new.
+            Event::Configured(_) if self.is_stopping() => {}
             Event::Configured(jobs) => self.configure(jobs, now, &mut effects),
             Event::StateLoaded(slot, memory) => {
-                self.with(slot, now, &mut effects, |job, work| job.recall(memory, work));
+                self.with(slot, now, &mut effects, |job, work| job.loaded(memory, work));
             }
             Event::StateWritten(slot) => self.with(slot, now, &mut effects, Tracked::written),
             Event::StateFailed(slot, error) => {
@@ -328,7 +336,7 @@ impl Daemon {
         let Some(Stopping::Under(farewell)) = self.stopping else { return };
         let is_idle = |job: &Tracked| match farewell {
             Farewell::Leave => job.is_quiet(),
-            Farewell::Wait | Farewell::End => job.is_quiet() && job.live.is_empty() && job.ended.is_empty(),
+            Farewell::Wait | Farewell::End => job.is_over(),
         };
         if self.jobs.iter().flatten().all(is_idle) {
             self.stopping = Some(Stopping::Done);
@@ -460,6 +468,45 @@ mod tests {
         assert!(released && !has_stopped(&effects), "{effects:?}");
         let (effects, _) = daemon.on(at("12:10:01"), Event::Released(Ticket(1)));
         assert!(has_stopped(&effects), "{effects:?}");
+    }
+
+    #[test]
+    fn a_state_that_is_being_read_at_the_stop_is_read_once() {
+        for farewell in [Farewell::Leave, Farewell::Wait, Farewell::End] {
+            let mut daemon = Daemon::new(Manners::default());
+            let Event::Configured(mut configured) = jobs(&daemon, &["a"], Some("12:09:00")) else { panic!() };
+            let mut found = configured[0].memory.clone().unwrap();
+            let unreadable = Recovered { loaded: Loaded::Unreadable("no disk".into()), alive: Vec::new() };
+            configured[0].memory = Some(unreadable);
+            let _ = daemon.on(at("12:10:00"), Event::Configured(configured));
+            let loads = |effects: &[Effect]| {
+                effects.iter().filter(|effect| matches!(effect, Effect::LoadState(..))).count()
+            };
+            let (effects, _) = daemon.on(at("12:10:01"), Event::Tick);
+            assert_eq!(loads(&effects), 1);
+            let (effects, _) = daemon.on(at("12:10:01"), Event::Command(Command::Stop(farewell)));
+            assert_eq!(loads(&effects), 0, "{farewell:?}");
+            // Who waits for runs waits to hear of them.
+            assert_eq!(has_stopped(&effects), farewell == Farewell::Leave, "{farewell:?}");
+            let Loaded::Found(state) = &mut found.loaded else { panic!() };
+            let id = RunId::Manual(7);
+            let started_at = at("12:00:00").wall;
+            let (chosen, seed_hash) = (None, String::new());
+            state.runs.push(crate::state::Run { id, process: process(), started_at, chosen, seed_hash });
+            found.alive.push(id);
+            let loaded = Event::StateLoaded(slot(&daemon, "a").unwrap(), found);
+            // Told twice, it counts once.
+            let (effects, _) = daemon.on(at("12:10:01"), loaded.clone());
+            let is_ended = effects.iter().any(|effect| matches!(effect, Effect::Signal(..)));
+            assert_eq!(is_ended, farewell == Farewell::End, "{farewell:?}");
+            let (effects, _) = daemon.on(at("12:10:01"), loaded);
+            assert!(!effects.iter().any(|effect| matches!(effect, Effect::Watch(..))));
+            let exited = Event::Exited(slot(&daemon, "a").unwrap(), id, Some(0));
+            let (effects, _) = daemon.on(at("12:10:02"), exited);
+            assert!(!has_stopped(&effects), "its end is recorded first");
+            let (effects, _) = daemon.on(at("12:10:02"), Event::StateWritten(slot(&daemon, "a").unwrap()));
+            assert_eq!(has_stopped(&effects), farewell != Farewell::Leave, "{farewell:?}");
+        }
     }
 
     #[test]

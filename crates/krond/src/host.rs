@@ -306,7 +306,7 @@ impl Host {
         let _ = rustix::io::read(stream, &mut [0; 64]);
         match signal {
             SIGCHLD => self.hear_children(),
-            SIGHUP => self.reload(None),
+            SIGHUP => self.reload(Vec::new()),
             _ => {
                 notify(notify::STOPPING);
                 // Asked once more, it waits for no run, and for its own work only as long as that usually takes: an end
@@ -422,6 +422,9 @@ impl Host {
     fn receive(&mut self, message: Message) {
         match message {
             Message::Asked(request, caller) => self.answer(request, caller),
+            Message::Read(_) | Message::Loaded(_) if self.daemon.is_stopping() => {
+                self.reload_failed(&["krond is stopping".into()]);
+            }
             Message::Read(Ok(entries)) => {
                 let is_new = |entry: &Arc<Entry>| !self.daemon.knows(entry.identity());
                 let entries = entries.into_iter().map(|entry| (Arc::clone(&entry), is_new(&entry)));
@@ -471,11 +474,14 @@ impl Host {
     }
 
     /// Reads the krontabs again, in a thread of its own.
-    fn reload(&mut self, caller: Option<Sender<Answer>>) {
+    fn reload(&mut self, callers: Vec<Sender<Answer>>) {
         if self.is_reading {
-            return self.reload_next.get_or_insert_default().extend(caller);
+            return self.reload_next.get_or_insert_default().extend(callers);
         }
-        self.reloading.extend(caller);
+        self.reloading = callers;
+        if self.daemon.is_stopping() {
+            return self.reload_failed(&["krond is stopping".into()]);
+        }
         self.is_reading = true;
         let (config, zones, post) =
             (self.settings.config.clone(), Arc::clone(&self.zones), self.post.clone());
@@ -485,8 +491,7 @@ impl Host {
     fn has_reloaded(&mut self) {
         self.is_reading = false;
         if let Some(callers) = self.reload_next.take() {
-            self.reload(None);
-            self.reloading = callers;
+            self.reload(callers);
         }
     }
 
@@ -714,7 +719,7 @@ impl Host {
                 (Ok(slot), false) => self.preview_accept(slot),
                 (Err(why), _) => Answer::error(why),
             },
-            Request::Reload => return self.reload(Some(caller)),
+            Request::Reload => return self.reload(vec![caller]),
             Request::Stop { runs } => {
                 notify(notify::STOPPING);
                 let farewell = runs.unwrap_or(self.settings.on_stop);

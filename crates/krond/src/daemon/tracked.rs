@@ -235,7 +235,7 @@ impl Tracked {
         is_idle && self.live.iter().all(|live| live.at_gate.is_none())
     }
 
-    /// Whether a job that is no longer configured can be forgotten: nothing will be told of it any more.
+    /// Whether nothing is under way, and no run: nothing more will be told of it.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.doing, Doing::Nothing) && self.live.is_empty() && self.ended.is_empty()
     }
@@ -248,9 +248,16 @@ impl Tracked {
         }
     }
 
+    /// A state was tried again. Only who waits for one takes it up: a job that is at work knows better.
+    pub(super) fn loaded(&mut self, memory: Recovered, work: &mut Work<'_>) {
+        if matches!(self.doing, Doing::Loading) {
+            self.doing = Doing::Nothing;
+            self.recall(memory, work);
+        }
+    }
+
     /// Takes up what is remembered, at the start or when a state could be read at last.
     pub(super) fn recall(&mut self, memory: Recovered, work: &mut Work<'_>) {
-        self.doing = Doing::Nothing;
         let entry = Arc::clone(&self.entry);
         if let Loaded::Fenced { state, why, kept_as } = &memory.loaded {
             let fence = state.watermark().expect("a fenced state has one");
@@ -277,6 +284,7 @@ impl Tracked {
         self.since = work.now.wall;
         self.look = Some(work.now.second());
         self.succeeded(work);
+        self.end_for_good(work);
     }
 
     /// Takes on another definition. What came due by the old one and is not begun is decided again.
@@ -328,9 +336,10 @@ impl Tracked {
                     work.answer(asker, Err("krond is stopping".into()));
                 }
             }
-            // A child at its gate whose record is under way is let go or not by what becomes of the record.
-            doing @ Doing::Writing(_) => self.doing = doing,
-            Doing::Nothing | Doing::Loading | Doing::Terminating(_) => {}
+            // A child at its gate whose record is under way is let go or not by what becomes of the record. What is
+            // being read is told once, and so is asked for once.
+            doing @ (Doing::Writing(_) | Doing::Loading) => self.doing = doing,
+            Doing::Nothing | Doing::Terminating(_) => {}
         }
         self.end_for_good(work);
     }
@@ -389,7 +398,7 @@ impl Tracked {
             {
                 return;
             }
-            if !self.is_known && self.removed {
+            if !self.is_known && (self.removed || work.stopping) {
                 return;
             } else if !self.is_known {
                 self.doing = Doing::Loading;

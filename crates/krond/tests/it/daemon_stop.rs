@@ -176,6 +176,20 @@ fn asked_twice_it_waits_for_nothing() {
     assert_eq!(world.ended(), Some(0));
 }
 
+#[test]
+fn a_stop_waits_for_no_state_that_cannot_be_read() {
+    let mut world = World::new(&format!("{LONG}@hourly name=hurt command=/bin/true\n"));
+    world.make_state();
+    fs::create_dir(world.state_file("hurt")).unwrap();
+    for how in ["--graceful", "--end-runs", "--graceful", "--end-runs"] {
+        world.start();
+        world.until("it is held", |world| world.json(&["status"])["held"][0]["operation"] == "read state");
+        let said = world.ask(&["stop", how]);
+        assert_eq!((said.code, said.out.as_str()), (0, "krond has stopped\n"), "{}", said.err);
+        assert_eq!(world.ended(), Some(0));
+    }
+}
+
 /// What was recorded as executed, and what has run.
 fn recorded_and_run(world: &World, jobs: usize) -> (Vec<String>, Vec<String>) {
     let is_recorded = |name: &String| world.state_of(name)["LastOutcome"] == "executed";
