@@ -138,6 +138,7 @@ impl Daemon {
             // What is about to end takes on nothing new.
             Event::Configured(_) if self.is_stopping() => {}
             Event::Configured(jobs) => self.configure(jobs, now, &mut effects),
+            Event::LeftBehind(jobs) => self.see_off(jobs, now, &mut effects),
             Event::StateLoaded(slot, memory) => {
                 self.with(slot, now, &mut effects, |job, work| job.loaded(memory, work));
             }
@@ -196,8 +197,7 @@ impl Daemon {
         for (at, job) in self.jobs.iter_mut().enumerate() {
             let Some(job) = job else { continue };
             job.since = if unwatched { now.wall } else { job.since.min(now.wall) };
-            // What was to be done next was decided for a time that is no more.
-            let is_stale = job.forget_steps();
+            let is_stale = job.outdate(unwatched);
             if is_stale || job.look.is_some() || back && !job.removed {
                 job.look = Some(now.second());
                 self.timers.set(slot_at(at), Some(now.second()));
@@ -302,6 +302,16 @@ impl Daemon {
         effects.push(Effect::Report(Report::Configured(changes)));
     }
 
+    /// Takes on jobs that are no longer configured, until their runs are over.
+    fn see_off(&mut self, jobs: Vec<Configured>, now: Moment, effects: &mut Vec<Effect>) {
+        for Configured { entry, memory } in jobs {
+            let Some(memory) = memory.filter(|_| !self.knows(entry.identity())) else { continue };
+            let slot = self.take_slot(&entry);
+            self.jobs[slot.0 as usize] = Some(Tracked::left_behind(entry, now.wall));
+            self.with(slot, now, effects, |job, work| job.recall(memory, work));
+        }
+    }
+
     fn take_slot(&mut self, entry: &Entry) -> Slot {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.jobs.push(None);
@@ -361,7 +371,7 @@ fn slot_at(index: usize) -> Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::Last;
+    use crate::state::{Last, Run};
     use crate::store::Loaded;
     use kron_core::{Outcome, PeriodId, RunId};
     use krontab::{Krontab, Source, Zones};
@@ -491,8 +501,8 @@ mod tests {
             let Loaded::Found(state) = &mut found.loaded else { panic!() };
             let id = RunId::Manual(7);
             let started_at = at("12:00:00").wall;
-            let (chosen, seed_hash) = (None, String::new());
-            state.runs.push(crate::state::Run { id, process: process(), started_at, chosen, seed_hash });
+            let (chosen, seed_hash, timeout) = (None, String::new(), None);
+            state.runs.push(Run { id, process: process(), started_at, chosen, seed_hash, timeout });
             found.alive.push(id);
             let loaded = Event::StateLoaded(slot(&daemon, "a").unwrap(), found);
             // Told twice, it counts once.
@@ -521,6 +531,77 @@ mod tests {
         let _ = daemon.on(at("12:10:00"), Event::Released(Ticket(1)));
         let (effects, _) = daemon.on(at("12:10:00"), Event::Command(Command::Stop(Farewell::Leave)));
         assert!(has_stopped(&effects), "{effects:?}");
+    }
+
+    /// A child at its gate when the machine falls asleep, before its record and after it.
+    #[test]
+    fn who_was_at_the_gate_before_a_sleep_is_not_let_go_past_the_deadline() {
+        for is_recorded in [false, true] {
+            for (woken, runs_again) in [("12:12:00", true), ("13:00:30", false)] {
+                let mut daemon = Daemon::new(Manners::default());
+                let event = jobs(&daemon, &["a"], Some("12:09:00"));
+                let (effects, _) = daemon.on(at("12:10:00"), event);
+                let period = RunId::Period(PeriodId::new(at("12:10:00").wall));
+                assert_eq!(started(&effects), [period]);
+                let ready = Event::SpawnReady(Ticket(1), process());
+                let slot = slot(&daemon, "a").unwrap();
+                let (effects, _) = if is_recorded {
+                    let _ = daemon.on(at("12:10:01"), ready);
+                    daemon.on(at(woken), Event::StateWritten(slot))
+                } else {
+                    daemon.on(at(woken), ready)
+                };
+                let aborted = effects.iter().any(|effect| matches!(effect, Effect::AbortChild(Ticket(1))));
+                assert!(aborted, "{woken}: {effects:?}");
+                let is_let_go = |effect: &Effect| matches!(effect, Effect::ReleaseChild { .. });
+                assert!(!effects.iter().any(is_let_go), "{woken}: {effects:?}");
+                let state = effects.iter().find_map(|effect| match effect {
+                    Effect::WriteState { state, .. } => Some(Arc::clone(state)),
+                    _ => None,
+                });
+                let state = state.expect("what was passed over is recorded first");
+                assert!(state.runs.is_empty(), "{woken}: {state:?}");
+                let (effects, _) = daemon.on(at(woken), Event::StateWritten(slot));
+                let latest = PeriodId::new(Timestamp::from_second(at(woken).second() / 60 * 60).unwrap());
+                assert_eq!(started(&effects), [RunId::Period(latest)], "{woken}");
+                let ran = state.history.iter().any(|ending| ending.reason.outcome() == Outcome::Missed);
+                assert_eq!(ran, !runs_again, "{woken}: {state:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_timeout_of_a_run_from_before_does_not_follow_the_wall_clock() {
+        // It began at 12:00 by the wall clock of its day, which was an hour ahead, and has run for ten minutes.
+        let mut daemon = Daemon::new(Manners::default());
+        let Event::Configured(mut configured) = jobs(&daemon, &["a"], Some("12:09:00")) else { panic!() };
+        let memory = configured[0].memory.as_mut().unwrap();
+        let Loaded::Found(state) = &mut memory.loaded else { panic!() };
+        let now = at("12:10:00");
+        let ticks = (now.uptime - Duration::from_secs(600)).as_millis() / 10;
+        let process = crate::process::ProcessId { start_ticks: ticks.try_into().unwrap(), ..process() };
+        let id = RunId::Manual(7);
+        let timeout = Some(Duration::from_secs(900));
+        let started_at = at("13:00:00").wall;
+        state.runs.push(Run { id, process, started_at, chosen: None, seed_hash: String::new(), timeout });
+        memory.alive.push(id);
+        // It is of a job that is no longer configured.
+        let (_, wake) = daemon.on(now, Event::LeftBehind(configured));
+        assert!(wake.uptime <= Some(now.uptime + Duration::from_secs(300)));
+        let is_ended = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Signal(..)));
+        let (effects, _) = daemon.on(at("12:14:40"), Event::Tick);
+        assert!(!is_ended(&effects), "{effects:?}");
+        let (effects, _) = daemon.on(at("12:15:00"), Event::Tick);
+        assert!(is_ended(&effects), "{effects:?}");
+        assert_eq!(daemon.slots().count(), 0);
+        let there = slot(&daemon, "a").unwrap();
+        let (effects, _) = daemon.on(at("12:15:01"), Event::Exited(there, id, None));
+        let closed = effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::WriteState { state, .. } if state.runs.is_empty()));
+        assert!(closed, "{effects:?}");
+        let _ = daemon.on(at("12:15:01"), Event::StateWritten(there));
+        assert!(slot(&daemon, "a").is_none(), "and it is forgotten");
     }
 
     #[test]

@@ -186,6 +186,7 @@ impl Host {
 
         let new = entries.into_iter().map(|entry| (entry, true)).collect();
         let configured = writer::load_all(&store, new).map_err(Failure::State)?;
+        let (left_behind, unseen) = writer::left_behind(&store, &configured, &zones);
         let (post, inbox) = inbox::open().map_err(system)?;
         let poll = epoll::create(CreateFlags::CLOEXEC).map_err(|errno| system(errno.into()))?;
         let timer = |clock| {
@@ -204,7 +205,7 @@ impl Host {
             zones,
             started_at: now.wall,
             daemon: Daemon::new(settings.manners()),
-            events: VecDeque::from([Event::Configured(configured)]),
+            events: VecDeque::from([Event::Configured(configured), Event::LeftBehind(left_behind)]),
             spawner,
             is_spawner_gone: false,
             own_descriptors,
@@ -236,6 +237,9 @@ impl Host {
             _lock: lock,
         };
         host.listen_to_all().map_err(system)?;
+        for error in unseen {
+            host.fail("look for runs of removed jobs", &error);
+        }
         Ok(host)
     }
 

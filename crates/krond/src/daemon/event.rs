@@ -19,6 +19,8 @@ pub enum Event {
     Tick,
     /// This is the configuration now: at the start, and whenever it was read again.
     Configured(Vec<Configured>),
+    /// Jobs that are no longer configured, and may have runs under way from before.
+    LeftBehind(Vec<Configured>),
     /// A state that could not be read was tried again.
     StateLoaded(Slot, Recovered),
     /// The state that was to be written is durable.

@@ -48,6 +48,9 @@ pub(super) struct Tracked {
     pub(super) wake: Option<i64>,
     /// What the engine wants done, and is not begun.
     steps: VecDeque<Step>,
+    /// Since the engine was asked, the machine has slept or the clock has jumped: what it said was said for another
+    /// time.
+    is_outdated: bool,
     /// Runs that are over, and whose end is not recorded.
     pub(super) ended: Vec<Ended>,
     pub(super) asked: VecDeque<Asked>,
@@ -216,6 +219,7 @@ impl Tracked {
             look: None,
             wake: None,
             steps: VecDeque::new(),
+            is_outdated: false,
             ended: Vec::new(),
             asked: VecDeque::new(),
             doing: Doing::Nothing,
@@ -227,6 +231,11 @@ impl Tracked {
             is_told_ahead: false,
             alarm_at: None,
         }
+    }
+
+    /// A job that is no longer configured, and has runs to be seen to their ends.
+    pub(super) fn left_behind(entry: Arc<Entry>, now: Timestamp) -> Tracked {
+        Tracked { removed: true, ..Tracked::new(entry, now) }
     }
 
     /// Whether nothing is under way that another step depends on, and whoever was let go is on their way.
@@ -271,8 +280,8 @@ impl Tracked {
         for run in &state.runs {
             if memory.alive.contains(&run.id) {
                 let (entry, process) = (Arc::clone(&entry), run.process);
-                let ran = work.now.wall.duration_since(run.started_at);
-                self.begin(run.id, process, ran.try_into().unwrap_or_default(), None, work);
+                let ran = work.now.uptime.saturating_sub(process.started());
+                self.begin(run, ran, None, work);
                 work.push(Effect::Watch(work.slot, run.id, process));
                 work.report(Report::Adopted { entry, run: run.id, process });
             } else {
@@ -282,7 +291,7 @@ impl Tracked {
         self.state = Arc::new(state);
         self.is_known = true;
         self.since = work.now.wall;
-        self.look = Some(work.now.second());
+        self.look = (!self.removed).then(|| work.now.second());
         self.succeeded(work);
         self.end_for_good(work);
     }
@@ -319,9 +328,18 @@ impl Tracked {
         self.wake = None;
     }
 
-    /// Forgets what the engine wants done and is not begun. Whether there was anything.
-    pub(super) fn forget_steps(&mut self) -> bool {
+    /// What was to be done next was decided for a time that is no more: it is forgotten, and a child that is not let go
+    /// yet is decided about again. Whether anything was forgotten.
+    pub(super) fn outdate(&mut self, is_unwatched: bool) -> bool {
+        self.is_outdated |= is_unwatched;
         !mem::take(&mut self.steps).is_empty()
+    }
+
+    /// The child was made for a time that is no more, and is not let go. Whether its period may still run is decided again.
+    fn reconsider(&mut self, ticket: Ticket, work: &mut Work<'_>) {
+        work.abort(ticket);
+        self.steps.clear();
+        self.look = Some(work.now.second());
     }
 
     /// No more starts.
@@ -428,6 +446,7 @@ impl Tracked {
         let watch = Watch { since: self.since, now: timestamp(second) };
         let (steps, wake) = evaluate(&self.entry.job, &ledger, ledger.active(), watch);
         self.steps = steps.into();
+        self.is_outdated = false;
         self.wake = wake.map(|wake| wake.as_second());
         // What came due while the job was at work has its own second, too.
         if let Some(due) = self.wake.take_if(|wake| *wake <= now) {
@@ -556,6 +575,9 @@ impl Tracked {
     /// The child is there. Its record comes before it goes on.
     pub(super) fn ready(&mut self, ticket: Ticket, process: ProcessId, work: &mut Work<'_>) {
         match mem::replace(&mut self.doing, Doing::Nothing) {
+            Doing::Preparing(expected, _, Prepared::Period(_)) if expected == ticket && self.is_outdated => {
+                self.reconsider(ticket, work);
+            }
             Doing::Preparing(expected, entry, prepared) if expected == ticket && !self.removed => {
                 let mut next = State::clone(&self.state);
                 let (run, report, record, asker) = start_of(&entry, prepared, process, work.now.wall);
@@ -580,11 +602,19 @@ impl Tracked {
     /// The state is durable: it is what is remembered now, and the child may go on.
     pub(super) fn written(&mut self, work: &mut Work<'_>) {
         let Doing::Writing(writing) = mem::replace(&mut self.doing, Doing::Nothing) else { return };
+        if let Some((ticket, run)) = &writing.child
+            && matches!(run.id, RunId::Period(_))
+            && self.is_outdated
+        {
+            // Nobody was told of the record. The next one takes its place, and should there be none, the period has
+            // had its run: it is never another's.
+            return self.reconsider(*ticket, work);
+        }
         self.state = writing.next;
         if let Some((ticket, run)) = writing.child {
             let (slot, process) = (work.slot, run.process);
             work.push(Effect::ReleaseChild { ticket, slot, run: run.id, process });
-            self.begin(run.id, process, Duration::ZERO, Some(ticket), work);
+            self.begin(&run, Duration::ZERO, Some(ticket), work);
             self.end_for_good(work);
         }
         for report in writing.reports {
@@ -644,16 +674,10 @@ impl Tracked {
     }
 
     /// A run is under way.
-    fn begin(
-        &mut self,
-        id: RunId,
-        process: ProcessId,
-        ran: Duration,
-        at_gate: Option<Ticket>,
-        work: &Work<'_>,
-    ) {
-        let timeout = self.entry.command.timeout.map(|timeout| seconds(timeout).saturating_sub(ran));
-        let timeout_at = timeout.map(|left| work.now.uptime + left);
+    fn begin(&mut self, run: &Run, ran: Duration, at_gate: Option<Ticket>, work: &Work<'_>) {
+        let Run { id, process, .. } = *run;
+        let timeout = run.timeout.or(self.entry.command.timeout.map(seconds));
+        let timeout_at = timeout.map(|timeout| work.now.uptime + timeout.saturating_sub(ran));
         self.live.push(Live { id, process, at_gate, timeout_at, ending: None });
     }
 
@@ -743,6 +767,7 @@ fn start_of(
     started_at: Timestamp,
 ) -> (Run, Report, Record, Option<(Asker, Done)>) {
     let entry = Arc::clone(entry);
+    let timeout = entry.command.timeout.map(seconds);
     match prepared {
         Prepared::Period(settled) => {
             let Settled { decision, reason, .. } = settled;
@@ -752,13 +777,14 @@ fn start_of(
                 started_at,
                 chosen: decision.chosen(),
                 seed_hash: decision.seed_hash().to_string(),
+                timeout,
             };
             let report = Report::Settled { entry, decision, reason, process: Some(process) };
             (run, report, Record::Settled(settled), None)
         }
         Prepared::Manual(number, asker) => {
             let id = RunId::Manual(number);
-            let run = Run { id, process, started_at, chosen: None, seed_hash: String::new() };
+            let run = Run { id, process, started_at, chosen: None, seed_hash: String::new(), timeout };
             let report = Report::Manual { entry, run: id, process };
             (run, report, Record::Manual(id), Some((asker, Done::Started(id, process))))
         }

@@ -120,6 +120,48 @@ fn a_run_that_ended_meanwhile_is_known_to_have_run() {
     world.stop();
 }
 
+/// A run whose job is removed while no krond is there.
+fn removed(rest: &str) -> (World, u32) {
+    let mut world = World::new(&format!(
+        "0 0 1 1 * name=long {rest} shell=true command=\"echo $$ >> DIR/pids; exec sleep 1000\"\n"
+    ));
+    world.start();
+    world.run("long");
+    world.until("it runs", |world| world.lines("pids").len() == 1);
+    world.crash();
+    world.krontab("@daily name=other command=/bin/true\n");
+    world.start();
+    let pid = world.lines("pids")[0].parse().unwrap();
+    assert!(is_alive(pid), "nobody ends it");
+    let adopted = world.events("process_adopted", "long");
+    assert_eq!((adopted.len(), &adopted[0]["pid"]), (1, &pid.into()));
+    assert_eq!(world.json(&["jobs"]).as_array().unwrap().len(), 1, "and it is no job");
+    (world, pid)
+}
+
+#[test]
+fn a_run_whose_job_was_removed_meanwhile_is_seen_to_its_end() {
+    let (mut world, pid) = removed("");
+    kill(pid);
+    world.until("its end is told", |world| !world.events("execution_completed", "long").is_empty());
+    world.stop();
+    let state = world.state_of("long");
+    assert_eq!((state.get("ActiveExecution"), state.get("OtherExecutions")), (None, None), "{state}");
+    let told = world.events("process_adopted", "long").len();
+    world.start();
+    assert_eq!(world.events("process_adopted", "long").len(), told, "there is nothing left of it");
+    world.stop();
+}
+
+#[test]
+fn a_run_whose_job_was_removed_meanwhile_has_its_timeout() {
+    let (mut world, pid) = removed("timeout=4s");
+    world.until("it is ended", |_| !is_alive(pid));
+    world.until("that is told", |world| !world.events("execution_completed", "long").is_empty());
+    assert_eq!(world.events("execution_timeout", "long").len(), 1);
+    world.stop();
+}
+
 #[test]
 fn another_spawner_takes_the_place_of_one_that_ended() {
     let mut world = World::new(
