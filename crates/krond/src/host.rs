@@ -67,10 +67,9 @@ const LISTED_MAX: usize = 20;
 ///
 /// # Errors
 ///
-/// If it cannot start.
+/// If it cannot start, or cannot go on.
 pub fn run(settings: &Settings, style: Style) -> Result<(), Failure> {
-    Host::start(settings, style)?.serve();
-    Ok(())
+    Host::start(settings, style)?.serve()
 }
 
 /// Why the daemon does not run.
@@ -123,6 +122,8 @@ struct Host {
     /// When it ends, whatever is under way.
     end_at: Option<Duration>,
     is_stopped: bool,
+    /// Why it ends, if nobody has asked it to.
+    failure: Option<Failure>,
     _lock: Lock,
 }
 
@@ -198,7 +199,7 @@ impl Host {
             Style::Console { .. } => log::Format::Text,
         };
         let now = clock::now();
-        let control = Control::start(&settings.state_dir, post.clone()).map_err(system)?;
+        let control = Control::start(&settings.state_dir, &post).map_err(system)?;
         let mut host = Host {
             settings: settings.clone(),
             style,
@@ -210,13 +211,15 @@ impl Host {
             is_spawner_gone: false,
             own_descriptors,
             runs: Runs::default(),
-            writer: writer::start(store, post.clone()),
-            ender: ender::start(post.clone()),
+            writer: writer::start(store, &post).map_err(system)?,
+            ender: ender::start(&post).map_err(system)?,
             voice: Voice::start(
                 Outcomes::new(outcomes, settings.outcome_days),
                 settings.metrics_file.clone(),
                 format,
-            ),
+                &post,
+            )
+            .map_err(system)?,
             inbox,
             post,
             control,
@@ -234,6 +237,7 @@ impl Host {
             is_asked_to_end: false,
             end_at: None,
             is_stopped: false,
+            failure: None,
             _lock: lock,
         };
         host.listen_to_all().map_err(system)?;
@@ -257,7 +261,7 @@ impl Host {
         Ok(())
     }
 
-    fn serve(mut self) {
+    fn serve(mut self) -> Result<(), Failure> {
         let started = Line::new(clock::now().wall, Level::Info, "scheduler", "started")
             .with("version", env!("CARGO_PKG_VERSION"))
             .with("pid", std::process::id())
@@ -283,6 +287,7 @@ impl Host {
         self.control.close();
         self.voice.close();
         let _ = std::fs::remove_file(self.settings.state_dir.join(control::SOCKET));
+        self.failure.map_or(Ok(()), Err)
     }
 
     /// Finds out what has happened.
@@ -320,12 +325,28 @@ impl Host {
                     false => self.settings.on_stop,
                 };
                 if self.is_asked_to_end {
-                    self.end_at.get_or_insert(clock::now().uptime + END_WITHIN);
+                    self.end_soon();
                 }
                 self.is_asked_to_end = true;
                 self.events.push_back(Event::Command(Command::Stop(farewell)));
             }
         }
+    }
+
+    /// Ends in a moment, whatever is under way then.
+    fn end_soon(&mut self) {
+        self.end_at.get_or_insert(clock::now().uptime + END_WITHIN);
+    }
+
+    /// Ends because a thread has: nothing can be recorded, ended or told without it. The next krond can.
+    fn cannot_go_on(&mut self, thread: &str) {
+        let why = format!(
+            "the thread `{thread}` has ended: this is a mistake in krond, which must be started again"
+        );
+        self.fail("go on", &io::Error::other(why.clone()));
+        self.failure.get_or_insert(Failure::Persistence(why));
+        self.end_soon();
+        self.events.push_back(Event::Command(Command::Stop(Farewell::Leave)));
     }
 
     /// Takes the children that have ended, and what the spawner says. Ends are taken first and answers handled
@@ -445,6 +466,7 @@ impl Host {
                     Err(error) => Event::StateFailed(slot, error),
                 }));
             }
+            Message::Died(thread) => self.cannot_go_on(thread),
             Message::TreeGone(slot, run) => {
                 if let Some(ending) = self.runs.ending.get_mut(&(slot, run)) {
                     ending.is_tree_gone = true;
@@ -489,7 +511,10 @@ impl Host {
         self.is_reading = true;
         let (config, zones, post) =
             (self.settings.config.clone(), Arc::clone(&self.zones), self.post.clone());
-        thread::spawn(move || post.send(Message::Read(config::read(&config, &zones))));
+        let read = move || post.send(Message::Read(config::read(&config, &zones)));
+        if let Err(error) = thread::Builder::new().spawn(read) {
+            self.reload_failed(&[format!("krond could not begin a thread: {error}; try again")]);
+        }
     }
 
     fn has_reloaded(&mut self) {
@@ -808,10 +833,15 @@ impl Host {
     fn tell_jobs(&self, slots: Vec<Slot>, caller: Sender<Answer>) {
         let known: Vec<Known> = slots.into_iter().filter_map(|slot| self.known(slot)).collect();
         let now = clock::now().wall;
-        thread::spawn(move || {
+        let refused = caller.clone();
+        let tell = move || {
             let views: Vec<JobView> = known.into_iter().map(|known| known.view(now)).collect();
             let _ = caller.send(Answer::ok(views));
-        });
+        };
+        if let Err(error) = thread::Builder::new().spawn(tell) {
+            let _ =
+                refused.send(Answer::error(format!("krond could not begin a thread: {error}; try again")));
+        }
     }
 
     fn known(&self, slot: Slot) -> Option<Known> {

@@ -4,7 +4,6 @@ use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
 
 use krontab::{Entry, Krontab, Source, Zones};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -34,10 +33,10 @@ pub(crate) enum Task {
 }
 
 /// Starts the thread. It ends when nobody can give it tasks any more.
-pub(crate) fn start(store: Store<Directory>, post: Post) -> Sender<Task> {
+pub(crate) fn start(store: Store<Directory>, post: &Post) -> io::Result<Sender<Task>> {
     let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || serve(&store, &receiver, &post));
-    sender
+    post.thread("writer", move |post| serve(&store, &receiver, post))?;
+    Ok(sender)
 }
 
 fn serve(store: &Store<Directory>, tasks: &Receiver<Task>, post: &Post) {
