@@ -353,7 +353,7 @@ impl Host {
     /// first: a child that was ready and has ended is known by then.
     fn hear_children(&mut self) {
         let ended = children::reap().unwrap_or_default();
-        let answers = self.spawner.answers().unwrap_or_else(|error| {
+        let answers = self.spawner.answers(clock::now().uptime).unwrap_or_else(|error| {
             self.fail("hear from the spawner", &error);
             Vec::new()
         });
@@ -543,6 +543,9 @@ impl Host {
         for (slot, run, process) in std::mem::take(&mut self.runs.unwatched) {
             self.watch(slot, run, &process);
         }
+        if self.spawner.next_alarm().is_some_and(|alarm| alarm <= clock::now().uptime) {
+            self.hear_children();
+        }
         let mut wake = self.feed(Event::Tick);
         while let Some(event) = self.events.pop_front() {
             wake = self.feed(event);
@@ -570,6 +573,7 @@ impl Host {
     }
 
     fn sleep_until(&mut self, wake: Wake, now: Moment) {
+        self.spawner.flush(now.uptime);
         let mut uptime = wake.uptime.unwrap_or(now.uptime + METRICS_EVERY);
         if self.settings.metrics_file.is_some() {
             uptime = uptime.min(self.metrics_at);
@@ -587,13 +591,12 @@ impl Host {
                 break;
             }
         }
-        if let Some(end_at) = self.end_at {
-            uptime = uptime.min(end_at);
+        for alarm in [self.end_at, self.spawner.next_alarm()].into_iter().flatten() {
+            uptime = uptime.min(alarm);
         }
         let seconds = i64::try_from(uptime.as_secs()).unwrap_or(i64::MAX);
         let _ =
             timerfd_settime(&self.uptime, TimerfdTimerFlags::ABSTIME, &at(seconds, uptime.subsec_nanos()));
-        self.spawner.flush();
         let wanted =
             if self.spawner.wants_write() { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
         let _ = epoll::modify(&self.poll, &self.spawner, EventData::new_u64(SPAWNER), wanted);
@@ -606,13 +609,15 @@ impl Host {
                     self.restart_spawner();
                 }
                 let launch = self.launch(ticket, &entry, run, chosen);
-                if let Err(error) = self.spawner.prepare(&launch) {
-                    self.events.push_back(Event::SpawnFailed(ticket, error.to_string()));
+                match self.spawner.prepare(&launch) {
+                    Ok(()) => self.spawner.flush(now.uptime),
+                    Err(error) => self.events.push_back(Event::SpawnFailed(ticket, error.to_string())),
                 }
             }
             Effect::ReleaseChild { ticket, slot, run, process } => {
-                if !self.spawner.release(ticket) {
-                    self.events.push_back(Event::Released(ticket));
+                match self.spawner.release(ticket) {
+                    true => self.spawner.flush(now.uptime),
+                    false => self.events.push_back(Event::Released(ticket)),
                 }
                 match self.runs.gate.remove(&ticket) {
                     Some((_, Some(exit))) => self.events.push_back(Event::Exited(slot, run, Some(exit))),

@@ -20,6 +20,8 @@ pub(crate) enum Request {
     Release(Ticket),
     /// Close the gate for ever.
     Abort(Ticket),
+    /// The same, and end who has never come to it.
+    Kill(Ticket),
 }
 
 /// What it hears: from the spawner, or from a child that has not become a program yet.

@@ -6,8 +6,10 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use krond::children::{self, Exit, PidFd, Signal};
+use krond::clock;
 use krond::process::ProcessId;
 use krond::spawner::{Answer, Launch, Spawner, Stage, Ticket};
 use krontab::{Output, Program};
@@ -124,6 +126,8 @@ pub(crate) struct Hands {
     pub(crate) failed: BTreeMap<Ticket, (Stage, String)>,
     pub(crate) ended: BTreeMap<u32, Exit>,
     pub(crate) gone: Option<Vec<Ticket>>,
+    /// How much later it is than the clock says.
+    pub(crate) later: Duration,
 }
 
 impl Hands {
@@ -135,17 +139,40 @@ impl Hands {
             failed: BTreeMap::new(),
             ended: BTreeMap::new(),
             gone: None,
+            later: Duration::ZERO,
         }
+    }
+
+    /// The time, as it is or as it is made to be.
+    fn now(&self) -> Duration {
+        clock::now().uptime + self.later
+    }
+
+    /// Sends what is to be sent.
+    pub(crate) fn flush(&mut self) {
+        let now = self.now();
+        self.spawner.flush(now);
+    }
+
+    pub(crate) fn release(&mut self, ticket: Ticket) {
+        self.spawner.release(ticket);
+        self.flush();
+    }
+
+    pub(crate) fn abort(&mut self, ticket: Ticket) {
+        self.spawner.abort(ticket);
+        self.flush();
     }
 
     /// One turn of a loop such as krond's.
     pub(crate) fn turn(&mut self) {
+        self.flush();
         let flags = if self.spawner.wants_write() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let mut wanted = [PollFd::new(&self.spawner, flags)];
         let wanted = if self.gone.is_some() { &mut [][..] } else { &mut wanted[..] };
         poll(wanted, Some(&TURN)).unwrap();
         let ended = children::reap().unwrap();
-        for answer in self.spawner.answers().unwrap() {
+        for answer in self.spawner.answers(self.now()).unwrap() {
             match answer {
                 Answer::Ready { ticket, process } => drop(self.ready.insert(ticket, process)),
                 Answer::Released { tickets } => self.released.extend(tickets),
@@ -184,7 +211,7 @@ impl Hands {
     pub(crate) fn start(&mut self, launch: &Launch) -> ProcessId {
         let process = self.prepare(launch);
         let before = exe(process.pid);
-        self.spawner.release(launch.ticket);
+        self.release(launch.ticket);
         // The kernel shows a new program before it shows its environment, and there always is one.
         let has_begun = |pid| {
             exe(pid).is_some_and(|now| Some(now) != before)
