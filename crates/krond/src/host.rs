@@ -60,7 +60,7 @@ const METRICS_EVERY: Duration = Duration::from_secs(15);
 /// How many of the jobs that are woken first are asked for their next run.
 const SOONEST_MAX: usize = 64;
 
-/// How many periods that could run again are listed by name.
+/// How many periods that could run again, and jobs that are held, are listed by name.
 const LISTED_MAX: usize = 20;
 
 /// Runs the daemon until it is told to stop.
@@ -803,6 +803,7 @@ impl Host {
         let now = clock::now().wall;
         let gauges = self.gauges();
         let held = self.daemon.slots().filter_map(|slot| self.view_held(slot)).take(LISTED_MAX);
+        let held: Vec<HeldView> = held.collect();
         let next = self.daemon.soonest().take(SOONEST_MAX).filter_map(|slot| {
             let (entry, state, _) = self.daemon.job(slot)?;
             NextView::of(&entry.job, state.watermark(), &state.pending, now)
@@ -817,7 +818,8 @@ impl Host {
             zones: self.zones.database().to_string(),
             jobs: gauges.jobs,
             active: gauges.active,
-            held: held.collect(),
+            more_held: gauges.held - held.len(),
+            held,
             next: next.min_by_key(|next| next.chosen),
         }
     }
