@@ -385,8 +385,10 @@ impl Host {
         }
     }
 
-    /// Starts another spawner. What waited at the gates of the old one has not run.
+    /// Starts another spawner. What waited at the gates of the old one has not run. What was released and had not heard of
+    /// it ends with [`spawner::NOT_STARTED`], which is recorded as any end is.
     fn respawn(&mut self, tickets: Vec<Ticket>) {
+        self.fail("keep the spawner", &io::Error::other("it has ended, and another takes its place"));
         for ticket in tickets {
             let error = "the spawner has ended".to_owned();
             self.events.push_back(Event::SpawnFailed(ticket, error));

@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use super::daemon::{World, pause};
@@ -169,11 +168,7 @@ fn another_spawner_takes_the_place_of_one_that_ended() {
     );
     let pid = world.start();
     world.until("it runs", |world| world.lines("limits").len() > 1);
-    let spawner = || {
-        super::world::children_of(pid).into_iter().map(|(child, _)| child).find(|child| {
-            fs::read(format!("/proc/{child}/cmdline")).is_ok_and(|words| words.starts_with(b"krond: spawner"))
-        })
-    };
+    let spawner = || super::world::spawner_of(pid);
     for _ in 0..3 {
         let old = spawner().unwrap();
         let before = world.lines("limits").len();
@@ -181,6 +176,8 @@ fn another_spawner_takes_the_place_of_one_that_ended() {
         world.until("it runs again", |world| world.lines("limits").len() > before + 1);
         assert_ne!(spawner(), Some(old));
     }
+    let is_told = |line: &serde_json::Value| line["operation"] == "keep the spawner";
+    assert_eq!(world.events("error", "").iter().filter(|line| is_told(line)).count(), 3);
     let mut limits = world.lines("limits");
     limits.dedup();
     assert_eq!(limits.len(), 1, "runs have the limits they always had");

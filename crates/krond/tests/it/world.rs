@@ -282,6 +282,14 @@ pub(crate) fn children_of(pid: u32) -> Vec<(u32, String)> {
     children
 }
 
+/// The spawner of a krond.
+pub(crate) fn spawner_of(krond: u32) -> Option<u32> {
+    let is_it = |child: &u32| {
+        fs::read(format!("/proc/{child}/cmdline")).is_ok_and(|words| words.starts_with(b"krond: spawner"))
+    };
+    children_of(krond).into_iter().map(|(child, _)| child).find(is_it)
+}
+
 /// What a process runs.
 pub(crate) fn exe(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/exe")).ok()
