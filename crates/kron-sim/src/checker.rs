@@ -12,6 +12,7 @@
 //! | O10 | when the faults end, every job runs again |
 //! | O11 | nothing that was told is lost |
 //! | O12 | whoever asks is answered |
+//! | O13 | a krond that is to wait for its runs, or to end them, leaves none |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

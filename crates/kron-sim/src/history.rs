@@ -1,5 +1,6 @@
 //! One history: a world, a nemesis that does its worst to it, and then peace.
 
+use krond::daemon::Farewell;
 use krond::store::Missing;
 
 use crate::checker::{Checker, Violation};
@@ -282,7 +283,12 @@ impl Nemesis<'_> {
             }
             Act::Stop => {
                 self.tally.stops += 1;
-                world.stop(self.rng.chance(300));
+                let farewell = match self.rng.below(10) {
+                    0..=5 => Farewell::Leave,
+                    6 | 7 => Farewell::Wait,
+                    _ => Farewell::End,
+                };
+                world.stop(farewell);
             }
             Act::Stall | Act::Sleep => {
                 self.tally.sleeps += 1;

@@ -16,6 +16,7 @@ use krond::daemon::{
     Asker, Command, Configured, Daemon, Done, Effect, Event, Farewell, Manners, Recovered, Report, Signal,
     Ticket, Wake,
 };
+use krond::files::Files as _;
 use krond::moment::Moment;
 use krond::process::{BootId, ProcessId};
 use krond::state::State;
@@ -98,6 +99,8 @@ pub(crate) struct Krond {
     tick: Option<(u64, u64)>,
     askers: BTreeMap<u64, usize>,
     pub(crate) is_stopping: bool,
+    /// What was to become of its runs when it was asked to stop.
+    farewell: Farewell,
 }
 
 #[derive(Debug)]
@@ -332,6 +335,7 @@ impl World {
             tick: None,
             askers: BTreeMap::new(),
             is_stopping: false,
+            farewell: Farewell::Leave,
         });
         if self.fell() {
             return;
@@ -342,7 +346,33 @@ impl World {
             return self.start_in(SECOND);
         }
         self.configure();
+        self.see_off();
         self.calm_all();
+    }
+
+    /// Hands over what is left of jobs that were removed while krond was down.
+    fn see_off(&mut self) {
+        let mut left = Vec::new();
+        for job in (0..self.jobs()).filter(|job| !self.lines.contains_key(job)).collect::<Vec<_>>() {
+            let Some(krond) = &self.krond else { return };
+            let read = krond.store.files().read(&wire::file_name(&identity(job)));
+            if self.fell() {
+                return;
+            }
+            let state = read.ok().and_then(|contents| wire::decode(&contents.bytes, &identity(job)).ok());
+            let line = self.checker.lines.iter().rfind(|line| line.job == job);
+            let (Some(_), Some(line)) = (state.filter(|state| !state.runs.is_empty()), line) else {
+                continue;
+            };
+            let source = Source::new(FILE).expect("an absolute path");
+            let entry = Krontab::parse(&line.text(), &source, &self.zones).entries.remove(0);
+            let memory = Some(self.load(&entry));
+            if self.fell() {
+                return;
+            }
+            left.push(Configured { entry: Arc::new(entry), memory });
+        }
+        self.tell(Event::LeftBehind(left));
     }
 
     /// Reads the krontab, and the states of jobs that are new, and hands them over.
@@ -599,6 +629,7 @@ impl World {
             Effect::ReleaseChild { ticket, slot, run, process } => {
                 krond.children.remove(&ticket);
                 let delay = self.delay();
+                self.at(self.now + delay, Next::Tell(life, Box::new(Event::Released(ticket))));
                 match self.processes.get_mut(&process.pid).filter(|found| found.id == process) {
                     Some(child) => {
                         child.watcher = Some((life, slot, true));
@@ -664,7 +695,9 @@ impl World {
             Effect::Report(report) => self.hear(&report),
             Effect::Stopped => {
                 let unanswered = krond.askers.len();
+                let farewell = krond.farewell;
                 self.krond = None;
+                self.check_farewell(farewell);
                 self.note(7, self.life, || "krond has stopped".into());
                 if unanswered > 0 {
                     self.checker.fail("O12", format!("krond stopped with {unanswered} askers left waiting"));
@@ -673,6 +706,19 @@ impl World {
                 let delay = self.rng.below(20 * SECOND);
                 self.start_in(delay);
             }
+        }
+    }
+
+    /// Who waits for its runs, or ends them, leaves none. Those of a job whose state cannot be read are not known to it.
+    fn check_farewell(&mut self, farewell: Farewell) {
+        let is_left = |process: &&Process| {
+            let is_known =
+                |(job, _): (usize, RunId)| !self.held.contains(&job) && self.lines.contains_key(&job);
+            process.gate != Gate::Waiting && !process.is_lost && process.run.is_some_and(is_known)
+        };
+        let left = self.processes.values().find(is_left).map(|process| process.id);
+        if let (Some(process), Farewell::Wait | Farewell::End) = (left, farewell) {
+            self.checker.fail("O13", format!("krond stopped by {farewell:?} and left {process:?}"));
         }
     }
 
@@ -1011,12 +1057,12 @@ impl World {
         self.ask(job, Command::AcceptClock);
     }
 
-    pub(crate) fn stop(&mut self, graceful: bool) {
+    pub(crate) fn stop(&mut self, farewell: Farewell) {
         self.disturb_all();
         let Some(krond) = &mut self.krond else { return };
         krond.is_stopping = true;
-        self.note(18, u64::from(graceful), || format!("krond is to stop, gracefully: {graceful}"));
-        let farewell = if graceful { Farewell::Wait } else { Farewell::Leave };
+        krond.farewell = farewell;
+        self.note(18, farewell as u64, || format!("krond is to stop, and its runs: {farewell:?}"));
         self.tell(Event::Command(Command::Stop(farewell)));
     }
 

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use krond::children;
+use krond::clock;
 use krond::spawner::{Answer, Launch, Spawner, Ticket};
 use krontab::{Output, Program};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -69,13 +70,21 @@ fn gated_loop_of(count: u64, spawner: &mut Spawner, ticket: &mut u64) -> Result<
     let mut released = 0;
     let mut ended = 0;
     while released < count {
+        let now = clock::now().uptime;
+        spawner.flush(now);
         let flags = if spawner.wants_write() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         poll(&mut [PollFd::new(spawner, flags)], None)?;
-        for answer in spawner.answers()? {
-            let Answer::Ready { ticket, .. } = answer else { return Err(format!("{answer:?}").into()) };
-            spawner.release(ticket);
-            released += 1;
+        for answer in spawner.answers(now)? {
+            match answer {
+                Answer::Ready { ticket, .. } => {
+                    spawner.release(ticket);
+                    released += 1;
+                }
+                Answer::Released { .. } => {}
+                Answer::Failed { .. } | Answer::Gone { .. } => return Err(format!("{answer:?}").into()),
+            }
         }
+        spawner.flush(now);
         ended += children::reap()?.len() as u64;
     }
     for _ in ended..count {

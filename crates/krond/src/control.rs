@@ -129,7 +129,7 @@ pub(crate) struct Control {
 
 impl Control {
     /// Starts to listen. The socket of a daemon that is gone is replaced: whoever calls this holds the lock.
-    pub(crate) fn start(state_dir: &Path, post: Post) -> io::Result<Control> {
+    pub(crate) fn start(state_dir: &Path, post: &Post) -> io::Result<Control> {
         let (_directory, path) = reach(state_dir)?;
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -139,15 +139,15 @@ impl Control {
         rustix::fs::chmod(&path, Mode::RUSR | Mode::WUSR)?;
         let callers = Arc::<(Mutex<Callers>, Condvar)>::default();
         let control = Control { callers: Arc::clone(&callers) };
-        thread::spawn(move || {
+        post.thread("control", move |post| {
             for caller in listener.incoming() {
                 match caller {
-                    Ok(caller) => receive(caller, &callers, &post),
+                    Ok(caller) => receive(caller, &callers, post),
                     // There are too many open files: it is no use to ask at once again.
                     Err(_) => drop(poll(&mut [], Some(&LATER))),
                 }
             }
-        });
+        })?;
         Ok(control)
     }
 
@@ -182,24 +182,34 @@ fn receive(caller: UnixStream, callers: &Arc<(Mutex<Callers>, Condvar)>, post: &
         callers.silent.insert(number, Arc::clone(&caller));
         number
     };
-    let (callers, post) = (Arc::clone(callers), post.clone());
-    thread::spawn(move || {
-        let request = listen(&caller);
-        let is_asking = {
-            let mut callers = callers.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let was_there = callers.silent.remove(&number).is_some();
-            let is_asking = was_there && callers.asking < ASKING_MAX;
-            callers.asking += usize::from(is_asking);
-            is_asking
-        };
-        if !is_asking {
-            let _ = answer(&caller, &Answer::error("too many are asking at once: try again"));
-            return;
-        }
-        let _ = answer(&caller, &request.map_or_else(Answer::error, |request| ask_daemon(request, &post)));
-        callers.0.lock().unwrap_or_else(PoisonError::into_inner).asking -= 1;
-        callers.1.notify_all();
-    });
+    let attended = {
+        let (caller, callers, post) = (Arc::clone(&caller), Arc::clone(callers), post.clone());
+        thread::Builder::new().spawn(move || attend(number, &caller, &callers, &post))
+    };
+    if let Err(error) = attended {
+        callers.0.lock().unwrap_or_else(PoisonError::into_inner).silent.remove(&number);
+        let _ =
+            answer(&caller, &Answer::error(format!("krond could not begin a thread: {error}; try again")));
+    }
+}
+
+/// Hears a caller out, and answers.
+fn attend(number: u64, caller: &UnixStream, callers: &(Mutex<Callers>, Condvar), post: &Post) {
+    let request = listen(caller);
+    let is_asking = {
+        let mut callers = callers.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_there = callers.silent.remove(&number).is_some();
+        let is_asking = was_there && callers.asking < ASKING_MAX;
+        callers.asking += usize::from(is_asking);
+        is_asking
+    };
+    if !is_asking {
+        let _ = answer(caller, &Answer::error("too many are asking at once: try again"));
+        return;
+    }
+    let _ = answer(caller, &request.map_or_else(Answer::error, |request| ask_daemon(request, post)));
+    callers.0.lock().unwrap_or_else(PoisonError::into_inner).asking -= 1;
+    callers.1.notify_all();
 }
 
 /// What a caller wants.

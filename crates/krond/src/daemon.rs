@@ -98,6 +98,12 @@ impl Daemon {
         self.slots.contains_key(identity)
     }
 
+    /// Whether it was asked to end.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
+    }
+
     /// Where the job is.
     #[must_use]
     pub fn slot(&self, identity: &str) -> Option<Slot> {
@@ -129,23 +135,31 @@ impl Daemon {
         self.notice(now, &mut effects);
         match event {
             Event::Tick => {}
+            // What is about to end takes on nothing new.
+            Event::Configured(_) if self.is_stopping() => {}
             Event::Configured(jobs) => self.configure(jobs, now, &mut effects),
+            Event::LeftBehind(jobs) => self.see_off(jobs, now, &mut effects),
             Event::StateLoaded(slot, memory) => {
-                self.with(slot, now, &mut effects, |job, work| job.recall(memory, work));
+                self.with(slot, now, &mut effects, |job, work| job.loaded(memory, work));
             }
             Event::StateWritten(slot) => self.with(slot, now, &mut effects, Tracked::written),
             Event::StateFailed(slot, error) => {
                 self.with(slot, now, &mut effects, |job, work| job.write_failed(error, work));
             }
-            Event::SpawnReady(ticket, process) => match self.tickets.remove(&ticket) {
+            Event::SpawnReady(ticket, process) => match self.tickets.get(&ticket).copied() {
                 Some(slot) => {
                     self.with(slot, now, &mut effects, |job, work| job.ready(ticket, process, work));
                 }
                 None => effects.push(Effect::AbortChild(ticket)),
             },
             Event::SpawnFailed(ticket, error) => {
+                if let Some(slot) = self.tickets.get(&ticket).copied() {
+                    self.with(slot, now, &mut effects, |job, work| job.spawn_failed(ticket, error, work));
+                }
+            }
+            Event::Released(ticket) => {
                 if let Some(slot) = self.tickets.remove(&ticket) {
-                    self.with(slot, now, &mut effects, |job, work| job.spawn_failed(error, work));
+                    self.with(slot, now, &mut effects, |job, _| job.released(ticket));
                 }
             }
             Event::Exited(slot, run, exit) => {
@@ -183,8 +197,7 @@ impl Daemon {
         for (at, job) in self.jobs.iter_mut().enumerate() {
             let Some(job) = job else { continue };
             job.since = if unwatched { now.wall } else { job.since.min(now.wall) };
-            // What was to be done next was decided for a time that is no more.
-            let is_stale = job.forget_steps();
+            let is_stale = job.outdate(unwatched);
             if is_stale || job.look.is_some() || back && !job.removed {
                 job.look = Some(now.second());
                 self.timers.set(slot_at(at), Some(now.second()));
@@ -289,6 +302,16 @@ impl Daemon {
         effects.push(Effect::Report(Report::Configured(changes)));
     }
 
+    /// Takes on jobs that are no longer configured, until their runs are over.
+    fn see_off(&mut self, jobs: Vec<Configured>, now: Moment, effects: &mut Vec<Effect>) {
+        for Configured { entry, memory } in jobs {
+            let Some(memory) = memory.filter(|_| !self.knows(entry.identity())) else { continue };
+            let slot = self.take_slot(&entry);
+            self.jobs[slot.0 as usize] = Some(Tracked::left_behind(entry, now.wall));
+            self.with(slot, now, effects, |job, work| job.recall(memory, work));
+        }
+    }
+
     fn take_slot(&mut self, entry: &Entry) -> Slot {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.jobs.push(None);
@@ -323,7 +346,7 @@ impl Daemon {
         let Some(Stopping::Under(farewell)) = self.stopping else { return };
         let is_idle = |job: &Tracked| match farewell {
             Farewell::Leave => job.is_quiet(),
-            Farewell::Wait | Farewell::End => job.is_quiet() && job.live.is_empty() && job.ended.is_empty(),
+            Farewell::Wait | Farewell::End => job.is_over(),
         };
         if self.jobs.iter().flatten().all(is_idle) {
             self.stopping = Some(Stopping::Done);
@@ -348,7 +371,7 @@ fn slot_at(index: usize) -> Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::Last;
+    use crate::state::{Last, Run};
     use crate::store::Loaded;
     use kron_core::{Outcome, PeriodId, RunId};
     use krontab::{Krontab, Source, Zones};
@@ -432,6 +455,155 @@ mod tests {
         assert_eq!(started(&effects), [RunId::Period(PeriodId::new(at("13:10:00").wall))]);
     }
 
+    fn process() -> crate::process::ProcessId {
+        crate::process::ProcessId { boot: crate::process::BootId::new(1), pid: 2, start_ticks: 3 }
+    }
+
+    fn has_stopped(effects: &[Effect]) -> bool {
+        effects.iter().any(|effect| matches!(effect, Effect::Stopped))
+    }
+
+    #[test]
+    fn a_stop_waits_until_whoever_was_let_go_is_on_their_way() {
+        let mut daemon = Daemon::new(Manners::default());
+        let event = jobs(&daemon, &["a", "b"], Some("12:09:00"));
+        let _ = daemon.on(at("12:10:00"), event);
+        let _ = daemon.on(at("12:10:00"), Event::SpawnReady(Ticket(1), process()));
+        let stop = Event::Command(Command::Stop(Farewell::Leave));
+        let (effects, _) = daemon.on(at("12:10:00"), stop);
+        let aborted = effects.iter().any(|effect| matches!(effect, Effect::AbortChild(Ticket(2))));
+        assert!(aborted && !has_stopped(&effects), "{effects:?}");
+        let (effects, _) = daemon.on(at("12:10:01"), Event::StateWritten(slot(&daemon, "a").unwrap()));
+        let released = effects.iter().any(|effect| matches!(effect, Effect::ReleaseChild { .. }));
+        assert!(released && !has_stopped(&effects), "{effects:?}");
+        let (effects, _) = daemon.on(at("12:10:01"), Event::Released(Ticket(1)));
+        assert!(has_stopped(&effects), "{effects:?}");
+    }
+
+    #[test]
+    fn a_state_that_is_being_read_at_the_stop_is_read_once() {
+        for farewell in [Farewell::Leave, Farewell::Wait, Farewell::End] {
+            let mut daemon = Daemon::new(Manners::default());
+            let Event::Configured(mut configured) = jobs(&daemon, &["a"], Some("12:09:00")) else { panic!() };
+            let mut found = configured[0].memory.clone().unwrap();
+            let unreadable = Recovered { loaded: Loaded::Unreadable("no disk".into()), alive: Vec::new() };
+            configured[0].memory = Some(unreadable);
+            let _ = daemon.on(at("12:10:00"), Event::Configured(configured));
+            let loads = |effects: &[Effect]| {
+                effects.iter().filter(|effect| matches!(effect, Effect::LoadState(..))).count()
+            };
+            let (effects, _) = daemon.on(at("12:10:01"), Event::Tick);
+            assert_eq!(loads(&effects), 1);
+            let (effects, _) = daemon.on(at("12:10:01"), Event::Command(Command::Stop(farewell)));
+            assert_eq!(loads(&effects), 0, "{farewell:?}");
+            // Who waits for runs waits to hear of them.
+            assert_eq!(has_stopped(&effects), farewell == Farewell::Leave, "{farewell:?}");
+            let Loaded::Found(state) = &mut found.loaded else { panic!() };
+            let id = RunId::Manual(7);
+            let started_at = at("12:00:00").wall;
+            let (chosen, seed_hash, timeout) = (None, String::new(), None);
+            state.runs.push(Run { id, process: process(), started_at, chosen, seed_hash, timeout });
+            found.alive.push(id);
+            let loaded = Event::StateLoaded(slot(&daemon, "a").unwrap(), found);
+            // Told twice, it counts once.
+            let (effects, _) = daemon.on(at("12:10:01"), loaded.clone());
+            let is_ended = effects.iter().any(|effect| matches!(effect, Effect::Signal(..)));
+            assert_eq!(is_ended, farewell == Farewell::End, "{farewell:?}");
+            let (effects, _) = daemon.on(at("12:10:01"), loaded);
+            assert!(!effects.iter().any(|effect| matches!(effect, Effect::Watch(..))));
+            let exited = Event::Exited(slot(&daemon, "a").unwrap(), id, Some(0));
+            let (effects, _) = daemon.on(at("12:10:02"), exited);
+            assert!(!has_stopped(&effects), "its end is recorded first");
+            let (effects, _) = daemon.on(at("12:10:02"), Event::StateWritten(slot(&daemon, "a").unwrap()));
+            assert_eq!(has_stopped(&effects), farewell != Farewell::Leave, "{farewell:?}");
+        }
+    }
+
+    #[test]
+    fn who_ends_at_the_gate_while_the_record_is_written_is_a_run_that_has_ended() {
+        let mut daemon = Daemon::new(Manners::default());
+        let event = jobs(&daemon, &["a"], Some("12:09:00"));
+        let _ = daemon.on(at("12:10:00"), event);
+        let _ = daemon.on(at("12:10:00"), Event::SpawnReady(Ticket(1), process()));
+        let _ = daemon.on(at("12:10:00"), Event::SpawnFailed(Ticket(1), "killed".into()));
+        let (effects, _) = daemon.on(at("12:10:00"), Event::StateWritten(slot(&daemon, "a").unwrap()));
+        assert!(effects.iter().any(|effect| matches!(effect, Effect::ReleaseChild { .. })), "{effects:?}");
+        let _ = daemon.on(at("12:10:00"), Event::Released(Ticket(1)));
+        let (effects, _) = daemon.on(at("12:10:00"), Event::Command(Command::Stop(Farewell::Leave)));
+        assert!(has_stopped(&effects), "{effects:?}");
+    }
+
+    /// A child at its gate when the machine falls asleep, before its record and after it.
+    #[test]
+    fn who_was_at_the_gate_before_a_sleep_is_not_let_go_past_the_deadline() {
+        for is_recorded in [false, true] {
+            for (woken, runs_again) in [("12:12:00", true), ("13:00:30", false)] {
+                let mut daemon = Daemon::new(Manners::default());
+                let event = jobs(&daemon, &["a"], Some("12:09:00"));
+                let (effects, _) = daemon.on(at("12:10:00"), event);
+                let period = RunId::Period(PeriodId::new(at("12:10:00").wall));
+                assert_eq!(started(&effects), [period]);
+                let ready = Event::SpawnReady(Ticket(1), process());
+                let slot = slot(&daemon, "a").unwrap();
+                let (effects, _) = if is_recorded {
+                    let _ = daemon.on(at("12:10:01"), ready);
+                    daemon.on(at(woken), Event::StateWritten(slot))
+                } else {
+                    daemon.on(at(woken), ready)
+                };
+                let aborted = effects.iter().any(|effect| matches!(effect, Effect::AbortChild(Ticket(1))));
+                assert!(aborted, "{woken}: {effects:?}");
+                let is_let_go = |effect: &Effect| matches!(effect, Effect::ReleaseChild { .. });
+                assert!(!effects.iter().any(is_let_go), "{woken}: {effects:?}");
+                let state = effects.iter().find_map(|effect| match effect {
+                    Effect::WriteState { state, .. } => Some(Arc::clone(state)),
+                    _ => None,
+                });
+                let state = state.expect("what was passed over is recorded first");
+                assert!(state.runs.is_empty(), "{woken}: {state:?}");
+                let (effects, _) = daemon.on(at(woken), Event::StateWritten(slot));
+                let latest = PeriodId::new(Timestamp::from_second(at(woken).second() / 60 * 60).unwrap());
+                assert_eq!(started(&effects), [RunId::Period(latest)], "{woken}");
+                let ran = state.history.iter().any(|ending| ending.reason.outcome() == Outcome::Missed);
+                assert_eq!(ran, !runs_again, "{woken}: {state:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_timeout_of_a_run_from_before_does_not_follow_the_wall_clock() {
+        // It began at 12:00 by the wall clock of its day, which was an hour ahead, and has run for ten minutes.
+        let mut daemon = Daemon::new(Manners::default());
+        let Event::Configured(mut configured) = jobs(&daemon, &["a"], Some("12:09:00")) else { panic!() };
+        let memory = configured[0].memory.as_mut().unwrap();
+        let Loaded::Found(state) = &mut memory.loaded else { panic!() };
+        let now = at("12:10:00");
+        let ticks = (now.uptime - Duration::from_secs(600)).as_millis() / 10;
+        let process = crate::process::ProcessId { start_ticks: ticks.try_into().unwrap(), ..process() };
+        let id = RunId::Manual(7);
+        let timeout = Some(Duration::from_secs(900));
+        let started_at = at("13:00:00").wall;
+        state.runs.push(Run { id, process, started_at, chosen: None, seed_hash: String::new(), timeout });
+        memory.alive.push(id);
+        // It is of a job that is no longer configured.
+        let (_, wake) = daemon.on(now, Event::LeftBehind(configured));
+        assert!(wake.uptime <= Some(now.uptime + Duration::from_secs(300)));
+        let is_ended = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Signal(..)));
+        let (effects, _) = daemon.on(at("12:14:40"), Event::Tick);
+        assert!(!is_ended(&effects), "{effects:?}");
+        let (effects, _) = daemon.on(at("12:15:00"), Event::Tick);
+        assert!(is_ended(&effects), "{effects:?}");
+        assert_eq!(daemon.slots().count(), 0);
+        let there = slot(&daemon, "a").unwrap();
+        let (effects, _) = daemon.on(at("12:15:01"), Event::Exited(there, id, None));
+        let closed = effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::WriteState { state, .. } if state.runs.is_empty()));
+        assert!(closed, "{effects:?}");
+        let _ = daemon.on(at("12:15:01"), Event::StateWritten(there));
+        assert!(slot(&daemon, "a").is_none(), "and it is forgotten");
+    }
+
     #[test]
     fn a_start_is_told_with_the_definition_it_was_decided_with() {
         let mut daemon = Daemon::new(Manners::default());
@@ -444,9 +616,7 @@ mod tests {
         );
         let entry = Arc::new(parsed.entries[0].clone());
         let _ = daemon.on(at("12:10:00"), Event::Configured(vec![Configured { entry, memory: None }]));
-        let process =
-            crate::process::ProcessId { boot: crate::process::BootId::new(1), pid: 2, start_ticks: 3 };
-        let _ = daemon.on(at("12:10:00"), Event::SpawnReady(Ticket(1), process));
+        let _ = daemon.on(at("12:10:00"), Event::SpawnReady(Ticket(1), process()));
         let written = Event::StateWritten(slot(&daemon, "a").unwrap());
         let (effects, _) = daemon.on(at("12:10:00"), written);
         let told = effects.iter().find_map(|effect| match effect {

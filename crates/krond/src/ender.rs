@@ -1,8 +1,8 @@
 //! The thread that ends runs: it finds everything that a run has started, signals it, and tells when nothing is left.
 
 use std::collections::{BTreeSet, HashMap};
+use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread;
 use std::time::Duration;
 
 use kron_core::RunId;
@@ -27,10 +27,10 @@ pub(crate) struct End {
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Starts the thread. It ends when nobody can give it runs any more.
-pub(crate) fn start(post: Post) -> Sender<End> {
+pub(crate) fn start(post: &Post) -> io::Result<Sender<End>> {
     let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || serve(&receiver, &post));
-    sender
+    post.thread("ender", move |post| serve(&receiver, post))?;
+    Ok(sender)
 }
 
 fn serve(ends: &Receiver<End>, post: &Post) {

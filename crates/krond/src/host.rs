@@ -51,23 +51,25 @@ use crate::view::{HeldView, JobView, LastView, NextView, RunView, StatusView, ru
 use crate::voice::{Style, Voice};
 use crate::writer::{self, Task};
 
+/// How long records and releases under way may take once a second signal has come.
+const END_WITHIN: Duration = Duration::from_secs(3);
+
 /// How often the file of metrics is replaced.
 const METRICS_EVERY: Duration = Duration::from_secs(15);
 
 /// How many of the jobs that are woken first are asked for their next run.
 const SOONEST_MAX: usize = 64;
 
-/// How many periods that could run again are listed by name.
+/// How many periods that could run again, and jobs that are held, are listed by name.
 const LISTED_MAX: usize = 20;
 
 /// Runs the daemon until it is told to stop.
 ///
 /// # Errors
 ///
-/// If it cannot start.
+/// If it cannot start, or cannot go on.
 pub fn run(settings: &Settings, style: Style) -> Result<(), Failure> {
-    Host::start(settings, style)?.serve();
-    Ok(())
+    Host::start(settings, style)?.serve()
 }
 
 /// Why the daemon does not run.
@@ -117,7 +119,11 @@ struct Host {
     signals: Vec<(i32, UnixStream)>,
     /// Whether a signal has asked it to end.
     is_asked_to_end: bool,
+    /// When it ends, whatever is under way.
+    end_at: Option<Duration>,
     is_stopped: bool,
+    /// Why it ends, if nobody has asked it to.
+    failure: Option<Failure>,
     _lock: Lock,
 }
 
@@ -181,6 +187,7 @@ impl Host {
 
         let new = entries.into_iter().map(|entry| (entry, true)).collect();
         let configured = writer::load_all(&store, new).map_err(Failure::State)?;
+        let (left_behind, unseen) = writer::left_behind(&store, &configured, &zones);
         let (post, inbox) = inbox::open().map_err(system)?;
         let poll = epoll::create(CreateFlags::CLOEXEC).map_err(|errno| system(errno.into()))?;
         let timer = |clock| {
@@ -192,25 +199,27 @@ impl Host {
             Style::Console { .. } => log::Format::Text,
         };
         let now = clock::now();
-        let control = Control::start(&settings.state_dir, post.clone()).map_err(system)?;
+        let control = Control::start(&settings.state_dir, &post).map_err(system)?;
         let mut host = Host {
             settings: settings.clone(),
             style,
             zones,
             started_at: now.wall,
             daemon: Daemon::new(settings.manners()),
-            events: VecDeque::from([Event::Configured(configured)]),
+            events: VecDeque::from([Event::Configured(configured), Event::LeftBehind(left_behind)]),
             spawner,
             is_spawner_gone: false,
             own_descriptors,
             runs: Runs::default(),
-            writer: writer::start(store, post.clone()),
-            ender: ender::start(post.clone()),
+            writer: writer::start(store, &post).map_err(system)?,
+            ender: ender::start(&post).map_err(system)?,
             voice: Voice::start(
                 Outcomes::new(outcomes, settings.outcome_days),
                 settings.metrics_file.clone(),
                 format,
-            ),
+                &post,
+            )
+            .map_err(system)?,
             inbox,
             post,
             control,
@@ -226,10 +235,15 @@ impl Host {
             uptime: timer(TimerfdClockId::Boottime)?,
             signals,
             is_asked_to_end: false,
+            end_at: None,
             is_stopped: false,
+            failure: None,
             _lock: lock,
         };
         host.listen_to_all().map_err(system)?;
+        for error in unseen {
+            host.fail("look for runs of removed jobs", &error);
+        }
         Ok(host)
     }
 
@@ -247,7 +261,7 @@ impl Host {
         Ok(())
     }
 
-    fn serve(mut self) {
+    fn serve(mut self) -> Result<(), Failure> {
         let started = Line::new(clock::now().wall, Level::Info, "scheduler", "started")
             .with("version", env!("CARGO_PKG_VERSION"))
             .with("pid", std::process::id())
@@ -273,6 +287,7 @@ impl Host {
         self.control.close();
         self.voice.close();
         let _ = std::fs::remove_file(self.settings.state_dir.join(control::SOCKET));
+        self.failure.map_or(Ok(()), Err)
     }
 
     /// Finds out what has happened.
@@ -300,22 +315,45 @@ impl Host {
         let _ = rustix::io::read(stream, &mut [0; 64]);
         match signal {
             SIGCHLD => self.hear_children(),
-            SIGHUP => self.reload(None),
+            SIGHUP => self.reload(Vec::new()),
             _ => {
                 notify(notify::STOPPING);
-                // Asked once more, it waits for nobody: an end that cannot be recorded is found by the next krond.
-                let farewell = if self.is_asked_to_end { Farewell::Leave } else { self.settings.on_stop };
+                // Asked once more, it waits for no run, and for its own work only as long as that usually takes: an end
+                // that cannot be recorded is found by the next krond.
+                let farewell = match self.is_asked_to_end {
+                    true => Farewell::Leave,
+                    false => self.settings.on_stop,
+                };
+                if self.is_asked_to_end {
+                    self.end_soon();
+                }
                 self.is_asked_to_end = true;
                 self.events.push_back(Event::Command(Command::Stop(farewell)));
             }
         }
     }
 
+    /// Ends in a moment, whatever is under way then.
+    fn end_soon(&mut self) {
+        self.end_at.get_or_insert(clock::now().uptime + END_WITHIN);
+    }
+
+    /// Ends because a thread has: nothing can be recorded, ended or told without it. The next krond can.
+    fn cannot_go_on(&mut self, thread: &str) {
+        let why = format!(
+            "the thread `{thread}` has ended: this is a mistake in krond, which must be started again"
+        );
+        self.fail("go on", &io::Error::other(why.clone()));
+        self.failure.get_or_insert(Failure::Persistence(why));
+        self.end_soon();
+        self.events.push_back(Event::Command(Command::Stop(Farewell::Leave)));
+    }
+
     /// Takes the children that have ended, and what the spawner says. Ends are taken first and answers handled
     /// first: a child that was ready and has ended is known by then.
     fn hear_children(&mut self) {
         let ended = children::reap().unwrap_or_default();
-        let answers = self.spawner.answers().unwrap_or_else(|error| {
+        let answers = self.spawner.answers(clock::now().uptime).unwrap_or_else(|error| {
             self.fail("hear from the spawner", &error);
             Vec::new()
         });
@@ -324,6 +362,9 @@ impl Host {
                 spawner::Answer::Ready { ticket, process } => {
                     self.runs.gate.insert(ticket, (process, None));
                     self.events.push_back(Event::SpawnReady(ticket, process));
+                }
+                spawner::Answer::Released { tickets } => {
+                    self.events.extend(tickets.into_iter().map(Event::Released));
                 }
                 spawner::Answer::Failed { ticket, stage, error } => {
                     let error = format!("{stage}: {error}");
@@ -344,8 +385,10 @@ impl Host {
         }
     }
 
-    /// Starts another spawner. What waited at the gates of the old one has not run.
+    /// Starts another spawner. What waited at the gates of the old one has not run. What was released and had not heard of
+    /// it ends with [`spawner::NOT_STARTED`], which is recorded as any end is.
     fn respawn(&mut self, tickets: Vec<Ticket>) {
+        self.fail("keep the spawner", &io::Error::other("it has ended, and another takes its place"));
         for ticket in tickets {
             let error = "the spawner has ended".to_owned();
             self.events.push_back(Event::SpawnFailed(ticket, error));
@@ -406,6 +449,9 @@ impl Host {
     fn receive(&mut self, message: Message) {
         match message {
             Message::Asked(request, caller) => self.answer(request, caller),
+            Message::Read(_) | Message::Loaded(_) if self.daemon.is_stopping() => {
+                self.reload_failed(&["krond is stopping".into()]);
+            }
             Message::Read(Ok(entries)) => {
                 let is_new = |entry: &Arc<Entry>| !self.daemon.knows(entry.identity());
                 let entries = entries.into_iter().map(|entry| (Arc::clone(&entry), is_new(&entry)));
@@ -422,6 +468,7 @@ impl Host {
                     Err(error) => Event::StateFailed(slot, error),
                 }));
             }
+            Message::Died(thread) => self.cannot_go_on(thread),
             Message::TreeGone(slot, run) => {
                 if let Some(ending) = self.runs.ending.get_mut(&(slot, run)) {
                     ending.is_tree_gone = true;
@@ -455,22 +502,27 @@ impl Host {
     }
 
     /// Reads the krontabs again, in a thread of its own.
-    fn reload(&mut self, caller: Option<Sender<Answer>>) {
+    fn reload(&mut self, callers: Vec<Sender<Answer>>) {
         if self.is_reading {
-            return self.reload_next.get_or_insert_default().extend(caller);
+            return self.reload_next.get_or_insert_default().extend(callers);
         }
-        self.reloading.extend(caller);
+        self.reloading = callers;
+        if self.daemon.is_stopping() {
+            return self.reload_failed(&["krond is stopping".into()]);
+        }
         self.is_reading = true;
         let (config, zones, post) =
             (self.settings.config.clone(), Arc::clone(&self.zones), self.post.clone());
-        thread::spawn(move || post.send(Message::Read(config::read(&config, &zones))));
+        let read = move || post.send(Message::Read(config::read(&config, &zones)));
+        if let Err(error) = thread::Builder::new().spawn(read) {
+            self.reload_failed(&[format!("krond could not begin a thread: {error}; try again")]);
+        }
     }
 
     fn has_reloaded(&mut self) {
         self.is_reading = false;
         if let Some(callers) = self.reload_next.take() {
-            self.reload(None);
-            self.reloading = callers;
+            self.reload(callers);
         }
     }
 
@@ -493,11 +545,19 @@ impl Host {
         for (slot, run, process) in std::mem::take(&mut self.runs.unwatched) {
             self.watch(slot, run, &process);
         }
+        if self.spawner.next_alarm().is_some_and(|alarm| alarm <= clock::now().uptime) {
+            self.hear_children();
+        }
         let mut wake = self.feed(Event::Tick);
         while let Some(event) = self.events.pop_front() {
             wake = self.feed(event);
         }
         let now = clock::now();
+        if self.end_at.is_some_and(|end_at| end_at <= now.uptime) && !self.is_stopped {
+            let line = Line::new(now.wall, Level::Error, "scheduler", "error").with("operation", "stop");
+            self.tell(&line.with("error", "records or starts were under way, and were not waited for"));
+            self.is_stopped = true;
+        }
         if self.settings.metrics_file.is_some() && now.uptime >= self.metrics_at {
             self.metrics_at = now.uptime + METRICS_EVERY;
             self.voice.publish(self.metrics.render(&self.gauges()));
@@ -515,6 +575,7 @@ impl Host {
     }
 
     fn sleep_until(&mut self, wake: Wake, now: Moment) {
+        self.spawner.flush(now.uptime);
         let mut uptime = wake.uptime.unwrap_or(now.uptime + METRICS_EVERY);
         if self.settings.metrics_file.is_some() {
             uptime = uptime.min(self.metrics_at);
@@ -532,6 +593,9 @@ impl Host {
                 break;
             }
         }
+        for alarm in [self.end_at, self.spawner.next_alarm()].into_iter().flatten() {
+            uptime = uptime.min(alarm);
+        }
         let seconds = i64::try_from(uptime.as_secs()).unwrap_or(i64::MAX);
         let _ =
             timerfd_settime(&self.uptime, TimerfdTimerFlags::ABSTIME, &at(seconds, uptime.subsec_nanos()));
@@ -547,12 +611,16 @@ impl Host {
                     self.restart_spawner();
                 }
                 let launch = self.launch(ticket, &entry, run, chosen);
-                if let Err(error) = self.spawner.prepare(&launch) {
-                    self.events.push_back(Event::SpawnFailed(ticket, error.to_string()));
+                match self.spawner.prepare(&launch) {
+                    Ok(()) => self.spawner.flush(now.uptime),
+                    Err(error) => self.events.push_back(Event::SpawnFailed(ticket, error.to_string())),
                 }
             }
             Effect::ReleaseChild { ticket, slot, run, process } => {
-                self.spawner.release(ticket);
+                match self.spawner.release(ticket) {
+                    true => self.spawner.flush(now.uptime),
+                    false => self.events.push_back(Event::Released(ticket)),
+                }
                 match self.runs.gate.remove(&ticket) {
                     Some((_, Some(exit))) => self.events.push_back(Event::Exited(slot, run, Some(exit))),
                     _ => drop(self.runs.own.insert(process.pid, (slot, run))),
@@ -687,7 +755,7 @@ impl Host {
                 (Ok(slot), false) => self.preview_accept(slot),
                 (Err(why), _) => Answer::error(why),
             },
-            Request::Reload => return self.reload(Some(caller)),
+            Request::Reload => return self.reload(vec![caller]),
             Request::Stop { runs } => {
                 notify(notify::STOPPING);
                 let farewell = runs.unwrap_or(self.settings.on_stop);
@@ -737,6 +805,7 @@ impl Host {
         let now = clock::now().wall;
         let gauges = self.gauges();
         let held = self.daemon.slots().filter_map(|slot| self.view_held(slot)).take(LISTED_MAX);
+        let held: Vec<HeldView> = held.collect();
         let next = self.daemon.soonest().take(SOONEST_MAX).filter_map(|slot| {
             let (entry, state, _) = self.daemon.job(slot)?;
             NextView::of(&entry.job, state.watermark(), &state.pending, now)
@@ -751,7 +820,8 @@ impl Host {
             zones: self.zones.database().to_string(),
             jobs: gauges.jobs,
             active: gauges.active,
-            held: held.collect(),
+            more_held: gauges.held - held.len(),
+            held,
             next: next.min_by_key(|next| next.chosen),
         }
     }
@@ -772,10 +842,15 @@ impl Host {
     fn tell_jobs(&self, slots: Vec<Slot>, caller: Sender<Answer>) {
         let known: Vec<Known> = slots.into_iter().filter_map(|slot| self.known(slot)).collect();
         let now = clock::now().wall;
-        thread::spawn(move || {
+        let refused = caller.clone();
+        let tell = move || {
             let views: Vec<JobView> = known.into_iter().map(|known| known.view(now)).collect();
             let _ = caller.send(Answer::ok(views));
-        });
+        };
+        if let Err(error) = thread::Builder::new().spawn(tell) {
+            let _ =
+                refused.send(Answer::error(format!("krond could not begin a thread: {error}; try again")));
+        }
     }
 
     fn known(&self, slot: Slot) -> Option<Known> {

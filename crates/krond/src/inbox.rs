@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
 use std::time::Duration;
 
 use kron_core::RunId;
@@ -29,6 +30,8 @@ pub(crate) enum Message {
     Written(Vec<(Slot, Result<(), String>)>, Duration),
     /// Nothing is left of a run that was asked to end.
     TreeGone(Slot, RunId),
+    /// A thread that the daemon cannot do without has ended.
+    Died(&'static str),
 }
 
 /// One end of the inbox for a thread.
@@ -36,6 +39,18 @@ pub(crate) enum Message {
 pub(crate) struct Post {
     sender: Sender<Message>,
     bell: Arc<OwnedFd>,
+}
+
+/// Tells of the end of a thread, however it comes.
+struct Vital {
+    name: &'static str,
+    post: Post,
+}
+
+impl Drop for Vital {
+    fn drop(&mut self) {
+        self.post.send(Message::Died(self.name));
+    }
 }
 
 /// The daemon's end.
@@ -53,6 +68,21 @@ pub(crate) fn open() -> io::Result<(Post, Inbox)> {
 }
 
 impl Post {
+    /// Starts a thread that the daemon cannot do without. Its end is told, and means nothing once the daemon is gone.
+    pub(crate) fn thread(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&Post) + Send + 'static,
+    ) -> io::Result<()> {
+        let vital = Vital { name, post: self.clone() };
+        let body = move || {
+            let vital = vital;
+            work(&vital.post);
+        };
+        thread::Builder::new().name(name.into()).spawn(body)?;
+        Ok(())
+    }
+
     /// Leaves a message. Once the daemon is gone, nobody reads it.
     pub(crate) fn send(&self, message: Message) {
         if self.sender.send(message).is_ok() {
@@ -73,5 +103,28 @@ impl Inbox {
 impl AsFd for Inbox {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    #[test]
+    fn the_end_of_a_thread_is_told_however_it_comes() {
+        let (post, inbox) = open().unwrap();
+        post.thread("calm", |_| {}).unwrap();
+        post.thread("torn", |_| panic!("so that it is torn")).unwrap();
+        let mut died = Vec::new();
+        while died.len() < 2 {
+            poll(&mut [PollFd::new(&inbox, PollFlags::IN)], None).unwrap();
+            died.extend(inbox.take().into_iter().map(|message| match message {
+                Message::Died(name) => name,
+                other => panic!("{other:?}"),
+            }));
+        }
+        died.sort_unstable();
+        assert_eq!(died, ["calm", "torn"]);
     }
 }

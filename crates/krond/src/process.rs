@@ -6,6 +6,7 @@
 use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,17 @@ pub struct ProcessId {
     /// When the kernel started it, in clock ticks since the boot: field 22 of `/proc/PID/stat`.
     pub start_ticks: u64,
 }
+
+impl ProcessId {
+    /// How long after the boot it was started. The wall clock, which may be set, has no say in it.
+    #[must_use]
+    pub fn started(&self) -> Duration {
+        Duration::from_millis(self.start_ticks.saturating_mul(TICK_MILLISECONDS))
+    }
+}
+
+/// Linux counts a hundred ticks a second for whoever reads `/proc`, whatever it counts by itself.
+const TICK_MILLISECONDS: u64 = 10;
 
 /// One attempt at starting a child. The daemon chooses them, and none twice.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]

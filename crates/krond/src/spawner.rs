@@ -14,9 +14,11 @@
 //!   ◀──────────────────────────────────── Ready { process }, waits at the gate
 //!   writes its state
 //!   release(ticket) ───────▶ one byte ─────────────────▶ execve
+//!   ◀───────────── Released
 //! ```
 //!
-//! Nothing here ever blocks krond, and it never has more than [`WAVE`] children at the gate.
+//! Nothing here ever blocks krond, and it never has more than [`WAVE`] children at the gate. A child whose set-up hangs
+//! keeps nobody else from theirs, and is given up after [`SETUP_MAX`].
 
 mod account;
 mod child;
@@ -26,13 +28,14 @@ mod relay;
 mod serve;
 mod wire;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use krontab::Output;
 use rustix::io::Errno;
@@ -49,6 +52,16 @@ pub use serve::serve;
 /// The most children at the gate at a time. Each holds one descriptor of the spawner; the writers of krond's state
 /// take as many jobs at once, so more would only wait elsewhere.
 pub const WAVE: usize = 256;
+
+/// From when on a set-up is slow: a directory or a user that hangs is nothing that others wait for, so it no longer counts
+/// as one of the wave.
+const SLOW_AFTER: Duration = Duration::from_secs(1);
+
+/// The most slow set-ups at a time. Each holds a descriptor of the spawner, too.
+const SLOW_MAX: usize = WAVE;
+
+/// How long a set-up may take. A user that is looked up in a directory far away, or a disk that has to wake, takes less.
+pub const SETUP_MAX: Duration = Duration::from_secs(30);
 
 /// The word that makes `krond` a spawner. It is no command for people.
 pub const MODE: &str = "__spawner";
@@ -165,6 +178,11 @@ pub enum Answer {
         /// Who it is, and will be as the program.
         process: ProcessId,
     },
+    /// Their gates are open, or there is nobody left to open them: what was released has gone on, or has ended.
+    Released {
+        /// Which.
+        tickets: Vec<Ticket>,
+    },
     /// There is no child, and nothing has run. It may follow a [`Answer::Ready`]: then the child has ended at its
     /// gate, for someone else has ended it.
     Failed {
@@ -219,6 +237,8 @@ pub enum Stage {
     Program,
     /// Waiting at the gate.
     Gate,
+    /// One of these, nobody knows which: it took too long.
+    SetUp,
 }
 
 impl fmt::Display for Stage {
@@ -241,14 +261,16 @@ impl fmt::Display for Stage {
             Stage::Arguments => "arguments",
             Stage::Program => "program",
             Stage::Gate => "gate",
+            Stage::SetUp => "set-up",
         })
     }
 }
 
 /// The spawner, seen from krond. Dropping it ends it, and with it whatever waits at a gate.
 ///
-/// Wait until [`as_fd`](AsFd::as_fd) can be read, or, if it [`wants_write`](Spawner::wants_write), written; then ask
-/// for [`answers`](Spawner::answers). Its process is krond's child as all the others are, so
+/// After whatever is asked of it, [`flush`](Spawner::flush). Wait until [`as_fd`](AsFd::as_fd) can be read, or, if it
+/// [`wants_write`](Spawner::wants_write), written, or until its [`next_alarm`](Spawner::next_alarm); then ask for
+/// [`answers`](Spawner::answers). Its process is krond's child as all the others are, so
 /// [`children::reap`] takes it when it has ended.
 #[derive(Debug)]
 pub struct Spawner {
@@ -263,6 +285,12 @@ pub struct Spawner {
     waiting: BTreeSet<Ticket>,
     /// What was sent and neither released, nor aborted, nor has failed.
     at_gate: BTreeSet<Ticket>,
+    /// Those of them that are not ready, and since when.
+    setting_up: BTreeMap<Ticket, Duration>,
+    /// Those of them that take long.
+    slow: BTreeMap<Ticket, Duration>,
+    /// What was released, and is not known to have heard of it.
+    released: BTreeSet<Ticket>,
     arrived: Frames,
     is_gone: bool,
 }
@@ -288,6 +316,9 @@ impl Spawner {
             queue: VecDeque::new(),
             waiting: BTreeSet::new(),
             at_gate: BTreeSet::new(),
+            setting_up: BTreeMap::new(),
+            slow: BTreeMap::new(),
+            released: BTreeSet::new(),
             arrived: Frames::default(),
             is_gone: false,
         })
@@ -310,32 +341,54 @@ impl Spawner {
         let frame = wire::frame(&Request::Launch(Box::new(launch.clone())))?;
         self.queue.push_back((launch.ticket, frame));
         self.waiting.insert(launch.ticket);
-        self.admit();
         Ok(())
     }
 
-    /// Opens the gate: the child becomes its program. Only for a ticket that is ready; without effect on any other.
-    pub fn release(&mut self, ticket: Ticket) {
-        if self.at_gate.remove(&ticket) {
+    /// Opens the gate: the child becomes its program, and [`Answer::Released`] follows. Only for a ticket that is ready;
+    /// without effect on any other, and `false`.
+    pub fn release(&mut self, ticket: Ticket) -> bool {
+        let is_there = self.leave(ticket);
+        if is_there {
             self.say(&Request::Release(ticket));
-            self.admit();
+            self.released.insert(ticket);
         }
+        is_there
     }
 
     /// Gives up on a ticket, wherever it is: there will be no program, and no further answer.
     pub fn abort(&mut self, ticket: Ticket) {
-        if self.at_gate.remove(&ticket) {
+        if self.leave(ticket) {
             self.say(&Request::Abort(ticket));
-            self.admit();
         } else {
             self.waiting.remove(&ticket);
         }
+    }
+
+    /// Sends what waits, as far as there is room at the gate and in the socket. Never blocks.
+    pub fn flush(&mut self, now: Duration) {
+        while !self.is_gone && self.has_room() {
+            let Some((ticket, frame)) = self.queue.pop_front() else { break };
+            if self.waiting.remove(&ticket) {
+                self.at_gate.insert(ticket);
+                self.setting_up.insert(ticket, now);
+                self.out.extend(frame);
+            }
+        }
+        self.send();
     }
 
     /// Whether something is left to be sent, once the socket can be written.
     #[must_use]
     pub fn wants_write(&self) -> bool {
         !self.out.is_empty() && !self.is_gone
+    }
+
+    /// When to ask for answers, though the socket has none: a set-up takes long.
+    #[must_use]
+    pub fn next_alarm(&self) -> Option<Duration> {
+        let slow = self.setting_up.values().next().map(|since| *since + SLOW_AFTER);
+        let given_up = self.slow.values().next().map(|since| *since + SETUP_MAX);
+        slow.into_iter().chain(given_up).min().filter(|_| !self.is_gone)
     }
 
     /// Sends what was left, and tells what has become of the tickets. Never blocks.
@@ -345,11 +398,11 @@ impl Spawner {
     ///
     /// # Errors
     /// If the socket fails, or what arrives makes no sense. The spawner is of no use then.
-    pub fn answers(&mut self) -> io::Result<Vec<Answer>> {
+    pub fn answers(&mut self, now: Duration) -> io::Result<Vec<Answer>> {
         if self.is_gone {
             return Ok(Vec::new());
         }
-        self.flush();
+        self.send();
         let mut has_ended = false;
         let mut packet = [0; PACKET_MAX];
         while !has_ended {
@@ -368,9 +421,16 @@ impl Spawner {
             self.is_gone = true;
             self.out.clear();
             self.queue.clear();
+            let released = std::mem::take(&mut self.released);
+            answers.push(Answer::Released { tickets: released.into_iter().collect() });
+            self.setting_up.clear();
+            self.slow.clear();
             let mut tickets = std::mem::take(&mut self.at_gate);
             tickets.append(&mut self.waiting);
             answers.push(Answer::Gone { tickets: tickets.into_iter().collect() });
+        } else {
+            answers.extend(self.give_up(now));
+            self.flush(now);
         }
         Ok(answers)
     }
@@ -379,28 +439,53 @@ impl Spawner {
     fn hear(&mut self, reply: Reply) -> Option<Answer> {
         match reply {
             Reply::Ready { ticket, pid, start_ticks } => self.at_gate.contains(&ticket).then(|| {
+                self.setting_up.remove(&ticket);
+                self.slow.remove(&ticket);
                 let process = ProcessId { boot: self.boot, pid, start_ticks };
                 Answer::Ready { ticket, process }
             }),
-            Reply::Failed { ticket, stage, error } => self.at_gate.remove(&ticket).then(|| {
+            Reply::Released { tickets } => {
+                for ticket in &tickets {
+                    self.released.remove(ticket);
+                }
+                Some(Answer::Released { tickets })
+            }
+            Reply::Failed { ticket, stage, error } => self.leave(ticket).then(|| {
                 // The spawner lets go of the gate before it hears of the next launch.
                 self.say(&Request::Abort(ticket));
-                self.admit();
                 Answer::Failed { ticket, stage, error }
             }),
         }
     }
 
-    /// Sends what waits, as far as there is room at the gate.
-    fn admit(&mut self) {
-        while self.at_gate.len() < WAVE {
-            let Some((ticket, frame)) = self.queue.pop_front() else { break };
-            if self.waiting.remove(&ticket) {
-                self.at_gate.insert(ticket);
-                self.out.extend(frame);
-            }
+    /// Gives up on set-ups that take too long. Who takes long without end gives place first, so tickets go in their order.
+    fn give_up(&mut self, now: Duration) -> Vec<Answer> {
+        while let Some(first) = self.setting_up.first_entry().filter(|first| *first.get() + SLOW_AFTER <= now)
+        {
+            let (ticket, since) = first.remove_entry();
+            self.slow.insert(ticket, since);
         }
-        self.flush();
+        let mut answers = Vec::new();
+        while let Some((&ticket, &since)) = self.slow.first_key_value()
+            && (since + SETUP_MAX <= now || self.slow.len() > SLOW_MAX)
+        {
+            self.leave(ticket);
+            self.say(&Request::Kill(ticket));
+            let error = format!("it was not ready after {} s", now.saturating_sub(since).as_secs());
+            answers.push(Answer::Failed { ticket, stage: Stage::SetUp, error });
+        }
+        answers
+    }
+
+    fn has_room(&self) -> bool {
+        self.at_gate.len() - self.slow.len() < WAVE
+    }
+
+    /// It is at the gate no longer. Whether it was.
+    fn leave(&mut self, ticket: Ticket) -> bool {
+        self.setting_up.remove(&ticket);
+        self.slow.remove(&ticket);
+        self.at_gate.remove(&ticket)
     }
 
     fn say(&mut self, request: &Request) {
@@ -408,7 +493,7 @@ impl Spawner {
     }
 
     /// Sends what the socket takes. That the spawner has ended is for [`Spawner::answers`] to tell.
-    fn flush(&mut self) {
+    fn send(&mut self) {
         while !self.out.is_empty() {
             let length = self.out.len().min(PACKET_MAX);
             let packet = &self.out.make_contiguous()[..length];

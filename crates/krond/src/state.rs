@@ -1,6 +1,7 @@
 //! What is remembered of one job: STATE's record, as a value.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kron_core::{Decision, Job, Ledger, Outcome, PeriodId, Reason, Record, RunId, decide};
@@ -47,6 +48,8 @@ pub struct Run {
     pub chosen: Option<Timestamp>,
     /// The seed of its decision, to reproduce it by; empty for a run that no period asked for.
     pub seed_hash: String,
+    /// How long it may run, as its job said when it was started.
+    pub timeout: Option<Duration>,
 }
 
 /// How a period ended, in full.

@@ -341,7 +341,8 @@ mod tests {
 
     fn run(id: RunId) -> Run {
         let now = at("2026-03-01T00:00:00Z");
-        Run { id, process: process(9), started_at: now, chosen: None, seed_hash: String::new() }
+        let (chosen, seed_hash) = (None, String::new());
+        Run { id, process: process(9), started_at: now, chosen, seed_hash, timeout: None }
     }
 
     fn found(loaded: Result<Loaded, Refused>) -> State {

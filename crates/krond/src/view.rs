@@ -33,6 +33,9 @@ pub struct StatusView {
     pub active: usize,
     /// Jobs that have to wait because something failed.
     pub held: Vec<HeldView>,
+    /// How many more of them there are than are listed.
+    #[serde(default)]
+    pub more_held: usize,
     /// What starts next.
     pub next: Option<NextView>,
 }

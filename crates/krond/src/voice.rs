@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
 use std::time::Duration;
 
+use crate::inbox::Post;
 use crate::log::{Format, Level, Line};
 use crate::outcomes::Outcomes;
 use crate::view::RecordView;
@@ -81,21 +81,26 @@ impl<T> Queue<T> {
 
 impl Voice {
     /// Starts both.
-    pub(crate) fn start(outcomes: Outcomes, metrics_file: Option<PathBuf>, format: Format) -> Voice {
+    pub(crate) fn start(
+        outcomes: Outcomes,
+        metrics_file: Option<PathBuf>,
+        format: Format,
+        post: &Post,
+    ) -> io::Result<Voice> {
         let (lines, to_print) = Queue::new();
         let (notes, to_keep) = Queue::new();
         let complain = lines.clone();
         let (at_work, done) = mpsc::channel();
         let also_at_work = at_work.clone();
-        thread::spawn(move || {
+        post.thread("log", move |_| {
             print(to_print);
             drop(at_work);
-        });
-        thread::spawn(move || {
+        })?;
+        post.thread("records", move |_| {
             keep(outcomes, metrics_file.as_ref(), to_keep, &complain, format);
             drop(also_at_work);
-        });
-        Voice { lines, notes, format, done }
+        })?;
+        Ok(Voice { lines, notes, format, done })
     }
 
     /// Prints a line.

@@ -4,6 +4,7 @@
 //! for a process, the reason of an ending, and last of all `Checksum`, by which damage is told from truth.
 
 use std::fmt;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kron_core::{Outcome, PeriodId, Reason, RunId};
@@ -177,6 +178,9 @@ struct Execution {
     start_ticks: u64,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     seed_hash: String,
+    /// How many seconds it may run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    timeout: Option<u64>,
     /// The number of a run that no period asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     manual: Option<u64>,
@@ -269,6 +273,7 @@ impl From<&Run> for Execution {
             boot_id: run.process.boot.to_string(),
             start_ticks: run.process.start_ticks,
             seed_hash: run.seed_hash.clone(),
+            timeout: run.timeout.map(|timeout| timeout.as_secs()),
             manual,
             place: None,
         }
@@ -295,6 +300,7 @@ impl TryFrom<Execution> for Run {
             started_at: started_at.ok_or("expected a time, but found no `StartedAt`")?,
             chosen: parse_time(&execution.chosen_time)?,
             seed_hash: execution.seed_hash,
+            timeout: execution.timeout.map(Duration::from_secs),
         })
     }
 }
@@ -407,6 +413,7 @@ mod tests {
             started_at: "2026-03-01T02:10:00.25Z".parse().unwrap(),
             chosen: matches!(id, RunId::Period(_)).then(|| "2026-03-01T02:10:00Z".parse().unwrap()),
             seed_hash: "ab".repeat(32),
+            timeout: Some(Duration::from_secs(90)),
         }
     }
 

@@ -1,22 +1,25 @@
 //! The thread that has the store: it writes what is waiting, in waves, so that no evaluation waits for a disk.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
 
-use krontab::Entry;
+use krontab::{Entry, Krontab, Source, Zones};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Deserialize;
 
 use crate::children::{self, PidFd};
 use crate::clock;
 use crate::daemon::{Configured, Recovered};
 use crate::directory::Directory;
+use crate::files::Files as _;
 use crate::inbox::{Message, Post};
 use crate::process::ProcessId;
 use crate::state::State;
 use crate::store::{Loaded, Refused, Store, WAVE_MAX};
 use crate::timers::Slot;
+use crate::wire;
 
 /// Something for the store to do.
 #[derive(Debug)]
@@ -30,10 +33,10 @@ pub(crate) enum Task {
 }
 
 /// Starts the thread. It ends when nobody can give it tasks any more.
-pub(crate) fn start(store: Store<Directory>, post: Post) -> Sender<Task> {
+pub(crate) fn start(store: Store<Directory>, post: &Post) -> io::Result<Sender<Task>> {
     let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || serve(&store, &receiver, &post));
-    sender
+    post.thread("writer", move |post| serve(&store, &receiver, post))?;
+    Ok(sender)
 }
 
 fn serve(store: &Store<Directory>, tasks: &Receiver<Task>, post: &Post) {
@@ -95,6 +98,56 @@ pub(crate) fn load_all(
         Ok(Configured { entry, memory })
     };
     entries.into_iter().map(configured).collect()
+}
+
+/// Finds the jobs that have runs on record and are not among these: they were removed while nobody watched. And what
+/// could not be looked at.
+pub(crate) fn left_behind(
+    store: &Store<Directory>,
+    configured: &[Configured],
+    zones: &Zones,
+) -> (Vec<Configured>, Vec<io::Error>) {
+    let known: HashSet<String> = configured.iter().map(|job| wire::file_name(job.entry.identity())).collect();
+    let names = match store.files().list() {
+        Ok(names) => names,
+        Err(error) => return (Vec::new(), vec![error]),
+    };
+    let (mut found, mut failed) = (Vec::new(), Vec::new());
+    for name in names.into_iter().filter(|name| name.ends_with(".json") && !known.contains(name)) {
+        match store.files().read(&name) {
+            Ok(contents) => found.extend(with_runs(&name, &contents.bytes, zones)),
+            Err(error) => failed.push(io::Error::new(error.kind(), format!("{name}: {error}"))),
+        }
+    }
+    (found, failed)
+}
+
+/// A job that is no longer configured, if its state is one and has runs in it. What is damaged is nobody's.
+fn with_runs(name: &str, bytes: &[u8], zones: &Zones) -> Option<Configured> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Whose {
+        identity: String,
+    }
+    let Whose { identity } = serde_json::from_slice(bytes).ok()?;
+    let state = wire::decode(bytes, &identity).ok()?;
+    if wire::file_name(&identity) != name || state.runs.is_empty() {
+        return None;
+    }
+    let alive = state.runs.iter().filter(|run| is_running(&run.process)).map(|run| run.id).collect();
+    let entry = Arc::new(stand_in(&identity, zones)?);
+    Some(Configured { entry, memory: Some(Recovered { loaded: Loaded::Found(state), alive }) })
+}
+
+/// An entry for a job of which nothing is known but who it was. It is never asked what to run, or when.
+fn stand_in(identity: &str, zones: &Zones) -> Option<Entry> {
+    let name = identity.rsplit_once(':').map_or("removed", |(_, name)| name);
+    let source = Source::stdin().with_identity(identity);
+    let parse = |name: &str| {
+        let line = format!("@yearly name={name} command=/bin/false\n");
+        Krontab::parse(&line, &source, zones).entries.pop()
+    };
+    parse(name).or_else(|| parse("removed"))
 }
 
 fn recover(store: &Store<Directory>, entry: &Entry) -> Result<Recovered, Refused> {

@@ -27,7 +27,7 @@ pub enum Effect {
         /// When the run was to start; `None` if no period asked for it.
         chosen: Option<Timestamp>,
     },
-    /// Open the gate. From then on its end is to be told as that of this run.
+    /// Open the gate, and tell when it is open. From then on its end is to be told as that of this run.
     ReleaseChild {
         /// Its ticket.
         ticket: Ticket,

@@ -19,6 +19,8 @@ pub enum Event {
     Tick,
     /// This is the configuration now: at the start, and whenever it was read again.
     Configured(Vec<Configured>),
+    /// Jobs that are no longer configured, and may have runs under way from before.
+    LeftBehind(Vec<Configured>),
     /// A state that could not be read was tried again.
     StateLoaded(Slot, Recovered),
     /// The state that was to be written is durable.
@@ -29,6 +31,8 @@ pub enum Event {
     SpawnReady(Ticket, ProcessId),
     /// There is no such child.
     SpawnFailed(Ticket, String),
+    /// The gate of a child that was released is open, or nobody holds it any more.
+    Released(Ticket),
     /// A run is over; if it was ended by the daemon, so is everything that it had started. The exit code is 128 and
     /// the number for a signal, and `None` where nobody saw it.
     Exited(Slot, RunId, Option<i32>),

@@ -48,6 +48,9 @@ pub(super) struct Tracked {
     pub(super) wake: Option<i64>,
     /// What the engine wants done, and is not begun.
     steps: VecDeque<Step>,
+    /// Since the engine was asked, the machine has slept or the clock has jumped: what it said was said for another
+    /// time.
+    is_outdated: bool,
     /// Runs that are over, and whose end is not recorded.
     pub(super) ended: Vec<Ended>,
     pub(super) asked: VecDeque<Asked>,
@@ -125,6 +128,8 @@ impl Asked {
 pub(super) struct Live {
     pub(super) id: RunId,
     process: ProcessId,
+    /// What it waits at its gate with, as long as that is not known to be open.
+    at_gate: Option<Ticket>,
     /// When it has run for as long as it may.
     timeout_at: Option<Duration>,
     ending: Option<Ending>,
@@ -189,6 +194,12 @@ impl Work<'_> {
         self.push(Effect::Answer(asker, answer));
     }
 
+    /// The child is not to run.
+    fn abort(&mut self, ticket: Ticket) {
+        self.tickets.remove(&ticket);
+        self.push(Effect::AbortChild(ticket));
+    }
+
     fn ticket(&mut self) -> Ticket {
         *self.last_ticket += 1;
         let ticket = Ticket(*self.last_ticket);
@@ -208,6 +219,7 @@ impl Tracked {
             look: None,
             wake: None,
             steps: VecDeque::new(),
+            is_outdated: false,
             ended: Vec::new(),
             asked: VecDeque::new(),
             doing: Doing::Nothing,
@@ -221,12 +233,18 @@ impl Tracked {
         }
     }
 
-    /// Whether nothing is under way that another step depends on.
-    pub(super) fn is_quiet(&self) -> bool {
-        matches!(self.doing, Doing::Nothing | Doing::Loading)
+    /// A job that is no longer configured, and has runs to be seen to their ends.
+    pub(super) fn left_behind(entry: Arc<Entry>, now: Timestamp) -> Tracked {
+        Tracked { removed: true, ..Tracked::new(entry, now) }
     }
 
-    /// Whether a job that is no longer configured can be forgotten: nothing will be told of it any more.
+    /// Whether nothing is under way that another step depends on, and whoever was let go is on their way.
+    pub(super) fn is_quiet(&self) -> bool {
+        let is_idle = matches!(self.doing, Doing::Nothing | Doing::Loading);
+        is_idle && self.live.iter().all(|live| live.at_gate.is_none())
+    }
+
+    /// Whether nothing is under way, and no run: nothing more will be told of it.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.doing, Doing::Nothing) && self.live.is_empty() && self.ended.is_empty()
     }
@@ -239,9 +257,16 @@ impl Tracked {
         }
     }
 
+    /// A state was tried again. Only who waits for one takes it up: a job that is at work knows better.
+    pub(super) fn loaded(&mut self, memory: Recovered, work: &mut Work<'_>) {
+        if matches!(self.doing, Doing::Loading) {
+            self.doing = Doing::Nothing;
+            self.recall(memory, work);
+        }
+    }
+
     /// Takes up what is remembered, at the start or when a state could be read at last.
     pub(super) fn recall(&mut self, memory: Recovered, work: &mut Work<'_>) {
-        self.doing = Doing::Nothing;
         let entry = Arc::clone(&self.entry);
         if let Loaded::Fenced { state, why, kept_as } = &memory.loaded {
             let fence = state.watermark().expect("a fenced state has one");
@@ -255,8 +280,8 @@ impl Tracked {
         for run in &state.runs {
             if memory.alive.contains(&run.id) {
                 let (entry, process) = (Arc::clone(&entry), run.process);
-                let ran = work.now.wall.duration_since(run.started_at);
-                self.begin(run.id, process, ran.try_into().unwrap_or_default(), work);
+                let ran = work.now.uptime.saturating_sub(process.started());
+                self.begin(run, ran, None, work);
                 work.push(Effect::Watch(work.slot, run.id, process));
                 work.report(Report::Adopted { entry, run: run.id, process });
             } else {
@@ -266,8 +291,9 @@ impl Tracked {
         self.state = Arc::new(state);
         self.is_known = true;
         self.since = work.now.wall;
-        self.look = Some(work.now.second());
+        self.look = (!self.removed).then(|| work.now.second());
         self.succeeded(work);
+        self.end_for_good(work);
     }
 
     /// Takes on another definition. What came due by the old one and is not begun is decided again.
@@ -302,9 +328,18 @@ impl Tracked {
         self.wake = None;
     }
 
-    /// Forgets what the engine wants done and is not begun. Whether there was anything.
-    pub(super) fn forget_steps(&mut self) -> bool {
+    /// What was to be done next was decided for a time that is no more: it is forgotten, and a child that is not let go
+    /// yet is decided about again. Whether anything was forgotten.
+    pub(super) fn outdate(&mut self, is_unwatched: bool) -> bool {
+        self.is_outdated |= is_unwatched;
         !mem::take(&mut self.steps).is_empty()
+    }
+
+    /// The child was made for a time that is no more, and is not let go. Whether its period may still run is decided again.
+    fn reconsider(&mut self, ticket: Ticket, work: &mut Work<'_>) {
+        work.abort(ticket);
+        self.steps.clear();
+        self.look = Some(work.now.second());
     }
 
     /// No more starts.
@@ -314,15 +349,15 @@ impl Tracked {
         self.dismiss("krond is stopping", work);
         match mem::replace(&mut self.doing, Doing::Nothing) {
             Doing::Preparing(ticket, _, prepared) => {
-                work.tickets.remove(&ticket);
-                work.push(Effect::AbortChild(ticket));
+                work.abort(ticket);
                 if let Prepared::Manual(_, asker) = prepared {
                     work.answer(asker, Err("krond is stopping".into()));
                 }
             }
-            // A child at its gate whose record is under way is let go or not by what becomes of the record.
-            doing @ Doing::Writing(_) => self.doing = doing,
-            Doing::Nothing | Doing::Loading | Doing::Terminating(_) => {}
+            // A child at its gate whose record is under way is let go or not by what becomes of the record. What is
+            // being read is told once, and so is asked for once.
+            doing @ (Doing::Writing(_) | Doing::Loading) => self.doing = doing,
+            Doing::Nothing | Doing::Terminating(_) => {}
         }
         self.end_for_good(work);
     }
@@ -381,7 +416,7 @@ impl Tracked {
             {
                 return;
             }
-            if !self.is_known && self.removed {
+            if !self.is_known && (self.removed || work.stopping) {
                 return;
             } else if !self.is_known {
                 self.doing = Doing::Loading;
@@ -411,6 +446,7 @@ impl Tracked {
         let watch = Watch { since: self.since, now: timestamp(second) };
         let (steps, wake) = evaluate(&self.entry.job, &ledger, ledger.active(), watch);
         self.steps = steps.into();
+        self.is_outdated = false;
         self.wake = wake.map(|wake| wake.as_second());
         // What came due while the job was at work has its own second, too.
         if let Some(due) = self.wake.take_if(|wake| *wake <= now) {
@@ -539,6 +575,9 @@ impl Tracked {
     /// The child is there. Its record comes before it goes on.
     pub(super) fn ready(&mut self, ticket: Ticket, process: ProcessId, work: &mut Work<'_>) {
         match mem::replace(&mut self.doing, Doing::Nothing) {
+            Doing::Preparing(expected, _, Prepared::Period(_)) if expected == ticket && self.is_outdated => {
+                self.reconsider(ticket, work);
+            }
             Doing::Preparing(expected, entry, prepared) if expected == ticket && !self.removed => {
                 let mut next = State::clone(&self.state);
                 let (run, report, record, asker) = start_of(&entry, prepared, process, work.now.wall);
@@ -548,14 +587,14 @@ impl Tracked {
                 self.write(Writing { reports, child, asker, ..Writing::of(next) }, false, work);
             }
             Doing::Preparing(_, _, prepared) => {
-                work.push(Effect::AbortChild(ticket));
+                work.abort(ticket);
                 if let Prepared::Manual(_, asker) = prepared {
                     work.answer(asker, Err("it is no longer configured".into()));
                 }
             }
             doing => {
                 self.doing = doing;
-                work.push(Effect::AbortChild(ticket));
+                work.abort(ticket);
             }
         }
     }
@@ -563,11 +602,19 @@ impl Tracked {
     /// The state is durable: it is what is remembered now, and the child may go on.
     pub(super) fn written(&mut self, work: &mut Work<'_>) {
         let Doing::Writing(writing) = mem::replace(&mut self.doing, Doing::Nothing) else { return };
+        if let Some((ticket, run)) = &writing.child
+            && matches!(run.id, RunId::Period(_))
+            && self.is_outdated
+        {
+            // Nobody was told of the record. The next one takes its place, and should there be none, the period has
+            // had its run: it is never another's.
+            return self.reconsider(*ticket, work);
+        }
         self.state = writing.next;
         if let Some((ticket, run)) = writing.child {
             let (slot, process) = (work.slot, run.process);
             work.push(Effect::ReleaseChild { ticket, slot, run: run.id, process });
-            self.begin(run.id, process, Duration::ZERO, work);
+            self.begin(&run, Duration::ZERO, Some(ticket), work);
             self.end_for_good(work);
         }
         for report in writing.reports {
@@ -583,7 +630,7 @@ impl Tracked {
     pub(super) fn write_failed(&mut self, error: String, work: &mut Work<'_>) {
         let Doing::Writing(writing) = mem::replace(&mut self.doing, Doing::Nothing) else { return };
         if let Some((ticket, _)) = writing.child {
-            work.push(Effect::AbortChild(ticket));
+            work.abort(ticket);
         }
         if let Some((asker, _)) = writing.asker {
             work.answer(asker, Err(format!("its state could not be written: {error}")));
@@ -592,8 +639,13 @@ impl Tracked {
         self.hold("write state", error, work);
     }
 
-    pub(super) fn spawn_failed(&mut self, error: String, work: &mut Work<'_>) {
-        let Doing::Preparing(_, _, prepared) = mem::replace(&mut self.doing, Doing::Nothing) else { return };
+    /// There is no child. If its record is under way by then, it is a run that has ended.
+    pub(super) fn spawn_failed(&mut self, ticket: Ticket, error: String, work: &mut Work<'_>) {
+        let prepared = match mem::replace(&mut self.doing, Doing::Nothing) {
+            Doing::Preparing(expected, _, prepared) if expected == ticket => prepared,
+            doing => return self.doing = doing,
+        };
+        work.tickets.remove(&ticket);
         match prepared {
             Prepared::Period(_) => self.hold("start", error, work),
             Prepared::Manual(_, asker) => work.answer(asker, Err(error)),
@@ -622,10 +674,18 @@ impl Tracked {
     }
 
     /// A run is under way.
-    fn begin(&mut self, id: RunId, process: ProcessId, ran: Duration, work: &Work<'_>) {
-        let timeout = self.entry.command.timeout.map(|timeout| seconds(timeout).saturating_sub(ran));
-        let timeout_at = timeout.map(|left| work.now.uptime + left);
-        self.live.push(Live { id, process, timeout_at, ending: None });
+    fn begin(&mut self, run: &Run, ran: Duration, at_gate: Option<Ticket>, work: &Work<'_>) {
+        let Run { id, process, .. } = *run;
+        let timeout = run.timeout.or(self.entry.command.timeout.map(seconds));
+        let timeout_at = timeout.map(|timeout| work.now.uptime + timeout.saturating_sub(ran));
+        self.live.push(Live { id, process, at_gate, timeout_at, ending: None });
+    }
+
+    /// A child that was let go is on its way.
+    pub(super) fn released(&mut self, ticket: Ticket) {
+        for live in self.live.iter_mut().filter(|live| live.at_gate == Some(ticket)) {
+            live.at_gate = None;
+        }
     }
 
     /// A run is over.
@@ -707,6 +767,7 @@ fn start_of(
     started_at: Timestamp,
 ) -> (Run, Report, Record, Option<(Asker, Done)>) {
     let entry = Arc::clone(entry);
+    let timeout = entry.command.timeout.map(seconds);
     match prepared {
         Prepared::Period(settled) => {
             let Settled { decision, reason, .. } = settled;
@@ -716,13 +777,14 @@ fn start_of(
                 started_at,
                 chosen: decision.chosen(),
                 seed_hash: decision.seed_hash().to_string(),
+                timeout,
             };
             let report = Report::Settled { entry, decision, reason, process: Some(process) };
             (run, report, Record::Settled(settled), None)
         }
         Prepared::Manual(number, asker) => {
             let id = RunId::Manual(number);
-            let run = Run { id, process, started_at, chosen: None, seed_hash: String::new() };
+            let run = Run { id, process, started_at, chosen: None, seed_hash: String::new(), timeout };
             let report = Report::Manual { entry, run: id, process };
             (run, report, Record::Manual(id), Some((asker, Done::Started(id, process))))
         }

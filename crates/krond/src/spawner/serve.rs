@@ -5,16 +5,19 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Rlimit, chdir, getrlimit, setrlimit, setsid};
+use rustix::process::{
+    Pid, PidfdFlags, Rlimit, Signal, chdir, getrlimit, pidfd_open, pidfd_send_signal, setrlimit, setsid,
+};
 
 use super::account::Account;
 use super::child::{self, Ground};
 use super::wire::{self, Frames, PACKET_MAX, Reply, Request};
-use super::{Launch, Stage, Ticket, WAVE};
+use super::{Launch, SLOW_MAX, Stage, Ticket, WAVE};
 use crate::sys::{self, Forked, Kin, Single};
 
 /// Is the spawner, until krond ends. The socket to krond is standard input.
@@ -34,6 +37,8 @@ struct Server {
     socket: OwnedFd,
     epoll: OwnedFd,
     gates: BTreeMap<Ticket, Gate>,
+    /// Whose gates krond has opened, and was not told so. They came in one packet, and fit into one.
+    released: Vec<Ticket>,
     ground: Ground,
 }
 
@@ -41,6 +46,19 @@ struct Server {
 struct Gate {
     end: OwnedFd,
     pid: Pid,
+}
+
+impl Gate {
+    /// Ends the child, which hangs. It is krond's, who may have waited for it, so its number may be another's by now: it is
+    /// held first, and then the gate tells whether the child was there all the time.
+    fn kill(&self) {
+        let Ok(held) = pidfd_open(self.pid, PidfdFlags::empty()) else { return };
+        let mut gate = [PollFd::new(&self.end, PollFlags::empty())];
+        let is_there = poll(&mut gate, Some(&NOW)).is_ok_and(|broken| broken == 0);
+        if is_there {
+            let _ = pidfd_send_signal(&held, Signal::KILL);
+        }
+    }
 }
 
 impl Server {
@@ -60,7 +78,7 @@ impl Server {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &socket, EventData::new_u64(SOCKET), EventFlags::IN)?;
         let ground = Ground { own: Account::own()?, open_files: open_files()? };
-        Ok(Server { single, socket, epoll, gates: BTreeMap::new(), ground })
+        Ok(Server { single, socket, epoll, gates: BTreeMap::new(), released: Vec::new(), ground })
     }
 
     fn run(&mut self) -> io::Result<()> {
@@ -89,6 +107,10 @@ impl Server {
                 for request in arrived.take()? {
                     self.handle(request)?;
                 }
+                if !self.released.is_empty() {
+                    let tickets = std::mem::take(&mut self.released);
+                    self.say(&Reply::Released { tickets })?;
+                }
             }
         }
     }
@@ -107,6 +129,13 @@ impl Server {
                     let _ = epoll::delete(&self.epoll, &gate.end);
                     // It fails if the child has ended at the gate, which krond, its parent, learns from the kernel.
                     let _ = rustix::io::write(&gate.end, b"!");
+                }
+                self.released.push(ticket);
+            }
+            Request::Kill(ticket) => {
+                if let Some(gate) = self.gates.remove(&ticket) {
+                    let _ = epoll::delete(&self.epoll, &gate.end);
+                    gate.kill();
                 }
             }
             Request::Abort(ticket) => {
@@ -158,7 +187,7 @@ impl Server {
 fn open_files() -> io::Result<Option<Rlimit>> {
     use rustix::process::Resource::Nofile;
     let limit = getrlimit(Nofile);
-    let needed = WAVE as u64 + SPARE;
+    let needed = (WAVE + SLOW_MAX) as u64 + SPARE;
     if limit.current.is_none_or(|current| current >= needed) {
         return Ok(None);
     }
@@ -172,6 +201,9 @@ const SPARE: u64 = 32;
 
 /// The most events taken at once; the rest comes with the next.
 const EVENTS: usize = 64;
+
+/// Without waiting.
+const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// The socket's key in epoll. No child has it: process numbers begin with 1.
 const SOCKET: u64 = 0;

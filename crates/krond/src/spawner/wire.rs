@@ -20,6 +20,8 @@ pub(crate) enum Request {
     Release(Ticket),
     /// Close the gate for ever.
     Abort(Ticket),
+    /// The same, and end who has never come to it.
+    Kill(Ticket),
 }
 
 /// What it hears: from the spawner, or from a child that has not become a program yet.
@@ -27,6 +29,8 @@ pub(crate) enum Request {
 pub(crate) enum Reply {
     /// A child waits at its gate.
     Ready { ticket: Ticket, pid: u32, start_ticks: u64 },
+    /// The gates of these are open.
+    Released { tickets: Vec<Ticket> },
     /// There will be no child.
     Failed { ticket: Ticket, stage: Stage, error: String },
 }

@@ -139,15 +139,10 @@ impl World {
         serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {}{}", said.out, said.err))
     }
 
-    /// Starts a run by hand, as soon as the job has recorded what it is at.
+    /// Starts a run by hand. It waits for what the job is at.
     pub(crate) fn run(&self, job: &str) -> Said {
-        let mut said = self.ask(&["run", job]);
-        self.until("it is started", |world| {
-            if said.code != 0 {
-                said = world.ask(&["run", job]);
-            }
-            said.code == 0
-        });
+        let said = self.ask(&["run", job]);
+        assert_eq!(said.code, 0, "{}", said.err);
         said
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use krond::control::SOCKET;
 use serde_json::Value;
 
-use super::daemon::{World, mode};
+use super::daemon::{NOBODY, World, mode};
 use super::world::is_root;
 
 const JOB: &str = "@every 1s @policy(deadline=1h) name=tick shell=true command=\"echo x >> DIR/ticks\"\n";
@@ -144,5 +144,35 @@ fn many_ask_at_once_and_all_are_answered() {
             scope.spawn(|| assert_eq!(say(&world, b"{\"op\":\"jobs\"}\n")["result"][0]["name"], "tick"));
         }
     });
+    world.stop();
+}
+
+#[test]
+fn without_threads_it_says_so_and_goes_on() {
+    let Some(mut world) = World::of_nobody("@every 1s @policy(deadline=1h) name=tick command=/bin/true\n")
+    else {
+        return;
+    };
+    let pid = world.start();
+    let limit = |most: &str| {
+        let mut command = Command::new(NOBODY[0]);
+        command.args(&NOBODY[1..]).args(["prlimit", "--pid", &pid.to_string(), &format!("--nproc={most}:")]);
+        assert!(command.status().unwrap().success());
+    };
+    limit("1");
+    for words in [&["status"][..], &["jobs"], &["reload"]] {
+        let said = world.ask(words);
+        assert!(said.code != 0 && said.err.contains("could not begin a thread"), "{words:?}: {}", said.err);
+    }
+    world.signal("HUP");
+    let is_told = |line: &serde_json::Value| {
+        line["operation"] == "reload" && line["error"].as_str().unwrap().contains("could not begin a thread")
+    };
+    world.until("that is told", |world| world.events("error", "").iter().any(is_told));
+    let before = world.events("execution_completed", "tick").len();
+    world.until("runs go on", |world| world.events("execution_completed", "tick").len() > before + 1);
+    limit("1000");
+    assert_eq!(world.json(&["status"])["jobs"], 1);
+    assert_eq!(world.ask(&["reload"]).code, 0);
     world.stop();
 }

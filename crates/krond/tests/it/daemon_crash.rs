@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use super::daemon::{World, pause};
@@ -120,6 +119,48 @@ fn a_run_that_ended_meanwhile_is_known_to_have_run() {
     world.stop();
 }
 
+/// A run whose job is removed while no krond is there.
+fn removed(rest: &str) -> (World, u32) {
+    let mut world = World::new(&format!(
+        "0 0 1 1 * name=long {rest} shell=true command=\"echo $$ >> DIR/pids; exec sleep 1000\"\n"
+    ));
+    world.start();
+    world.run("long");
+    world.until("it runs", |world| world.lines("pids").len() == 1);
+    world.crash();
+    world.krontab("@daily name=other command=/bin/true\n");
+    world.start();
+    let pid = world.lines("pids")[0].parse().unwrap();
+    assert!(is_alive(pid), "nobody ends it");
+    let adopted = world.events("process_adopted", "long");
+    assert_eq!((adopted.len(), &adopted[0]["pid"]), (1, &pid.into()));
+    assert_eq!(world.json(&["jobs"]).as_array().unwrap().len(), 1, "and it is no job");
+    (world, pid)
+}
+
+#[test]
+fn a_run_whose_job_was_removed_meanwhile_is_seen_to_its_end() {
+    let (mut world, pid) = removed("");
+    kill(pid);
+    world.until("its end is told", |world| !world.events("execution_completed", "long").is_empty());
+    world.stop();
+    let state = world.state_of("long");
+    assert_eq!((state.get("ActiveExecution"), state.get("OtherExecutions")), (None, None), "{state}");
+    let told = world.events("process_adopted", "long").len();
+    world.start();
+    assert_eq!(world.events("process_adopted", "long").len(), told, "there is nothing left of it");
+    world.stop();
+}
+
+#[test]
+fn a_run_whose_job_was_removed_meanwhile_has_its_timeout() {
+    let (mut world, pid) = removed("timeout=4s");
+    world.until("it is ended", |_| !is_alive(pid));
+    world.until("that is told", |world| !world.events("execution_completed", "long").is_empty());
+    assert_eq!(world.events("execution_timeout", "long").len(), 1);
+    world.stop();
+}
+
 #[test]
 fn another_spawner_takes_the_place_of_one_that_ended() {
     let mut world = World::new(
@@ -127,11 +168,7 @@ fn another_spawner_takes_the_place_of_one_that_ended() {
     );
     let pid = world.start();
     world.until("it runs", |world| world.lines("limits").len() > 1);
-    let spawner = || {
-        super::world::children_of(pid).into_iter().map(|(child, _)| child).find(|child| {
-            fs::read(format!("/proc/{child}/cmdline")).is_ok_and(|words| words.starts_with(b"krond: spawner"))
-        })
-    };
+    let spawner = || super::world::spawner_of(pid);
     for _ in 0..3 {
         let old = spawner().unwrap();
         let before = world.lines("limits").len();
@@ -139,6 +176,8 @@ fn another_spawner_takes_the_place_of_one_that_ended() {
         world.until("it runs again", |world| world.lines("limits").len() > before + 1);
         assert_ne!(spawner(), Some(old));
     }
+    let is_told = |line: &serde_json::Value| line["operation"] == "keep the spawner";
+    assert_eq!(world.events("error", "").iter().filter(|line| is_told(line)).count(), 3);
     let mut limits = world.lines("limits");
     limits.dedup();
     assert_eq!(limits.len(), 1, "runs have the limits they always had");

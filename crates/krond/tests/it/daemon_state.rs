@@ -82,6 +82,24 @@ fn a_state_that_cannot_be_read_holds_its_job_alone() {
     world.stop();
 }
 
+#[test]
+fn of_many_that_are_held_some_are_named_and_all_are_counted() {
+    let line = |job: usize| format!("@hourly name=j{job} command=/bin/true\n");
+    let mut world = World::new(&(0..25).map(line).collect::<String>());
+    world.make_state();
+    for job in 0..25 {
+        fs::create_dir(world.state_file(&format!("j{job}"))).unwrap();
+    }
+    world.start();
+    let status = world.json(&["status"]);
+    assert_eq!((status["held"].as_array().unwrap().len(), &status["moreHeld"]), (20, &5.into()), "{status}");
+    let text = world.ask(&["status"]).out;
+    assert!(text.ends_with("           and 5 more\n"), "{text}");
+    fs::remove_dir(world.state_file("j7")).unwrap();
+    world.until("one is held no more", |world| world.ask(&["status"]).out.ends_with("and 4 more\n"));
+    world.stop();
+}
+
 /// Runs of jobs that check their own claim: see that none is without one.
 #[test]
 fn where_nothing_can_be_written_nothing_runs() {

@@ -2,10 +2,11 @@ use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
+use krond::children::Signal;
 use serde_json::Value;
 
 use super::daemon::World;
-use super::world::is_alive;
+use super::world::{hold, is_alive, kill, spawner_of};
 
 /// A run that ends when it is told to, or by a signal.
 const LONG: &str = "0 0 1 1 * name=long shell=true command=\"echo $$ >> DIR/pids; while [ ! -e DIR/go ]; do sleep 0.1; done; exit 3\"\n";
@@ -174,4 +175,76 @@ fn asked_twice_it_waits_for_nothing() {
     world.until("it cannot record that", |world| !world.events("error", "long").is_empty());
     world.signal("TERM");
     assert_eq!(world.ended(), Some(0));
+}
+
+#[test]
+fn a_stop_waits_for_no_state_that_cannot_be_read() {
+    let mut world = World::new(&format!("{LONG}@hourly name=hurt command=/bin/true\n"));
+    world.make_state();
+    fs::create_dir(world.state_file("hurt")).unwrap();
+    for how in ["--graceful", "--end-runs", "--graceful", "--end-runs"] {
+        world.start();
+        world.until("it is held", |world| world.json(&["status"])["held"][0]["operation"] == "read state");
+        let said = world.ask(&["stop", how]);
+        assert_eq!((said.code, said.out.as_str()), (0, "krond has stopped\n"), "{}", said.err);
+        assert_eq!(world.ended(), Some(0));
+    }
+}
+
+/// More than a few waves.
+const JOBS: usize = 1_200;
+
+/// Jobs that all come due at once, and are long to be told of. Each writes its name down.
+fn burst() -> World {
+    let variable = "x".repeat(700);
+    let line = |job: usize| {
+        format!(
+            "@every 1h @policy(deadline=1h) name=j{job} env=LONG={variable} shell=true \
+             command=\"echo j{job} >> DIR/ran\"\n"
+        )
+    };
+    World::new(&(0..JOBS).map(line).collect::<String>())
+}
+
+/// What was recorded as executed, and what has run.
+fn recorded_and_run(world: &World) -> (Vec<String>, Vec<String>) {
+    let is_recorded = |name: &String| world.state_of(name)["LastOutcome"] == "executed";
+    let recorded = (0..JOBS).map(|job| format!("j{job}")).filter(is_recorded);
+    let mut recorded: Vec<String> = recorded.collect();
+    let mut ran = world.lines("ran");
+    recorded.sort();
+    ran.sort();
+    (recorded, ran)
+}
+
+#[test]
+fn whatever_was_recorded_as_executed_runs_though_krond_stops_amid_a_burst() {
+    let mut world = burst();
+    world.launch();
+    world.until("the first has run", |world| !world.lines("ran").is_empty());
+    world.signal("TERM");
+    assert_eq!(world.ended(), Some(0));
+    // They are let go by then, and take as long as they take.
+    world.until("whatever was recorded has run", |world| {
+        let (recorded, ran) = recorded_and_run(world);
+        recorded.len() <= ran.len()
+    });
+    super::daemon::pause(300);
+    let (recorded, ran) = recorded_and_run(&world);
+    assert!(ran.len() < JOBS, "it stopped before all had run");
+    assert_eq!(recorded, ran);
+}
+
+#[test]
+fn asked_twice_it_waits_for_no_spawner_that_hangs() {
+    let mut world = burst();
+    let pid = world.launch();
+    world.until("the first has run", |world| !world.lines("ran").is_empty());
+    let spawner = spawner_of(pid).unwrap();
+    hold(spawner).unwrap().signal(Signal::Stop).unwrap();
+    world.signal("TERM");
+    super::daemon::pause(500);
+    world.signal("TERM");
+    assert_eq!(world.ended(), Some(0));
+    kill(spawner);
 }

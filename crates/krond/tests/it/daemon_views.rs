@@ -34,6 +34,7 @@ fn what_programs_read_has_the_names_they_know() {
             "config",
             "held",
             "jobs",
+            "moreHeld",
             "next",
             "pid",
             "running",

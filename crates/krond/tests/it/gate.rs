@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use krond::children::Exit;
@@ -31,7 +32,7 @@ alone! {
         assert_eq!(marks(directory.path()), 0);
         assert_eq!(exe(process.pid), at_gate, "it is the spawner's program still");
         assert!(children_of(std::process::id()).iter().any(|(pid, _)| *pid == process.pid), "it is krond's own");
-        hands.spawner.release(Ticket(1));
+        hands.release(Ticket(1));
         hands.until("ended", |hands| hands.ended.get(&process.pid) == Some(&Exit::Code(0)));
         assert_eq!(marks(directory.path()), 1);
         hands.finish();
@@ -43,16 +44,17 @@ alone! {
         let directory = open_directory();
         let mut hands = Hands::new();
         let process = hands.prepare(&marking(1, directory.path()));
-        hands.spawner.abort(Ticket(1));
+        hands.abort(Ticket(1));
         hands.until("ended", |hands| hands.ended.get(&process.pid) == Some(&Exit::Code(NOT_STARTED)));
         // Too late, and without effect.
-        hands.spawner.release(Ticket(1));
+        hands.release(Ticket(1));
         // Before it was ready, or even sent: no answer will come.
         for ticket in 2..=3 * WAVE as u64 {
             hands.spawner.prepare(&marking(ticket, directory.path())).unwrap();
         }
+        hands.flush();
         for ticket in 2..=3 * WAVE as u64 {
-            hands.spawner.abort(Ticket(ticket));
+            hands.abort(Ticket(ticket));
         }
         let after = 3 * WAVE as u64 + 1;
         assert_eq!(hands.run(&launch(after, &["/bin/true"])), Exit::Code(0));
@@ -88,6 +90,7 @@ alone! {
         for ticket in 50..50 + WAVE as u64 {
             hands.spawner.prepare(&marking(ticket, directory.path())).unwrap();
         }
+        hands.flush();
         kill(hands.spawner.pid());
         hands.until("gone", |hands| hands.gone.is_some());
         let tickets: Vec<Ticket> = (0..50 + WAVE as u64).map(Ticket).collect();
@@ -174,7 +177,7 @@ alone! {
             assert_eq!(descriptors(std::process::id()), before);
             let ready: Vec<Ticket> = hands.ready.keys().copied().collect();
             for ticket in ready.into_iter().filter(|ticket| released.insert(*ticket)) {
-                hands.spawner.release(ticket);
+                hands.release(ticket);
             }
             hands.ended.len() == ALL
         });
@@ -240,7 +243,7 @@ alone! {
                 127 => fs::remove_file(&program).unwrap(),
                 _ => fs::set_permissions(&program, fs::Permissions::from_mode(0o600)).unwrap(),
             }
-            hands.spawner.release(Ticket(ticket));
+            hands.release(Ticket(ticket));
             hands.until("ended", |hands| hands.ended.get(&process.pid) == Some(&Exit::Code(code)));
         }
         hands.finish();
@@ -276,12 +279,13 @@ alone! {
             launch.env.push(("LONG".into(), long.clone()));
             hands.spawner.prepare(&launch).unwrap();
         }
+        hands.flush();
         assert!(hands.spawner.wants_write());
         rustix::process::kill_process(spawner, rustix::process::Signal::CONT).unwrap();
         hands.until("ready", |hands| hands.ready.len() == 40);
         assert!(!hands.spawner.wants_write());
         for ticket in 0..40 {
-            hands.spawner.release(Ticket(ticket));
+            hands.release(Ticket(ticket));
         }
         hands.until("ended", |hands| hands.ended.len() == 40);
         assert_eq!(fs::read_to_string(&out).unwrap(), "40000\n".repeat(40));
@@ -308,6 +312,7 @@ fn was_stuck() -> bool {
     for ticket in 10..210 {
         hands.spawner.prepare(&launch(ticket, &[&long])).unwrap();
     }
+    hands.flush();
     let living = || -> Vec<u32> {
         children_of(std::process::id()).iter().map(|(pid, _)| *pid).filter(|pid| is_alive(*pid)).collect()
     };
@@ -340,5 +345,51 @@ alone! {
         assert!(is_alive(process.pid));
         rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
         hands.until("ended", |hands| hands.ended.get(&process.pid) == Some(&Exit::Code(NOT_STARTED)));
+    }
+}
+
+/// A directory that hangs whoever enters it, as one does whose server is gone.
+fn hang(directory: &Path) -> fs::File {
+    let fuse = fs::File::options().read(true).write(true).open("/dev/fuse").unwrap();
+    rustix::io::fcntl_setfd(&fuse, rustix::io::FdFlags::empty()).unwrap();
+    let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", fuse.as_raw_fd());
+    let mut mount = std::process::Command::new("mount");
+    mount.args(["--internal-only", "-t", "fuse", "-o", &options, "nobody-serves"]).arg(directory);
+    assert!(mount.status().unwrap().success());
+    rustix::io::fcntl_setfd(&fuse, rustix::io::FdFlags::CLOEXEC).unwrap();
+    fuse
+}
+
+alone! {
+    fn whose_set_up_hangs_holds_up_nobody_and_is_given_up() under ["unshare", "--mount"] {
+        if !Path::new("/dev/fuse").exists() {
+            return println!("skipped: there is no /dev/fuse");
+        }
+        let directory = open_directory();
+        let fuse = hang(directory.path());
+        let mut hands = Hands::new();
+        // More than a wave of them.
+        let hung = WAVE as u64 + 40;
+        for ticket in 0..hung {
+            let mut launch = launch(ticket, &["/bin/true"]);
+            launch.cwd = Some(directory.path().to_owned());
+            hands.spawner.prepare(&launch).unwrap();
+        }
+        assert_eq!(hands.run(&launch(hung, &["/bin/true"])), Exit::Code(0), "nobody waits for them");
+        hands.linger();
+        assert!(hands.failed.len() <= 40, "they have their time: {:?}", hands.failed);
+        // It passes.
+        hands.later = krond::spawner::SETUP_MAX;
+        hands.until("given up", |hands| hands.failed.len() as u64 == hung);
+        for (stage, error) in hands.failed.values() {
+            assert!(*stage == Stage::SetUp && error.contains("not ready after"), "{stage}: {error}");
+        }
+        hands.until("nothing is left of them", |_| children_of(std::process::id()).len() == 1);
+        assert!(descriptors(hands.spawner.pid()).len() < 16, "and no gate");
+        assert_eq!(hands.run(&launch(hung + 1, &["/bin/true"])), Exit::Code(0));
+        hands.later = std::time::Duration::ZERO;
+        hands.finish();
+        drop(fuse);
+        let _ = std::process::Command::new("umount").arg("--lazy").arg(directory.path()).status();
     }
 }

@@ -242,7 +242,7 @@ fn refused(stages: &[Stage]) {
     launch.user = Some("nobody".into());
     let (stage, error) = hands.fail(&launch);
     assert!(stages.contains(&stage), "{stage}: {error}");
-    hands.spawner.release(launch.ticket);
+    hands.release(launch.ticket);
     hands.linger();
     assert!(!mark.exists());
     hands.finish();

@@ -147,7 +147,7 @@ alone! {
         launch.ticket = Ticket(3);
         hands.prepare(&launch);
         assert_eq!(relays().len(), 1);
-        hands.spawner.abort(Ticket(3));
+        hands.abort(Ticket(3));
         hands.until("no relay is left", |_| relays().is_empty());
         hands.finish();
     }

@@ -46,11 +46,11 @@ alone! {
         let process = hands.prepare(&shell(1, "exit 7"));
         let held = children::identify(&process).unwrap().unwrap();
         assert_eq!(held.wait().unwrap(), Waited::Running);
-        hands.spawner.release(krond::spawner::Ticket(1));
+        hands.release(krond::spawner::Ticket(1));
         // Not by `reap`: nobody asks it here.
         let mut found = Waited::Running;
         eventually("ended", || {
-            hands.spawner.answers().unwrap();
+            hands.spawner.answers(krond::clock::now().uptime).unwrap();
             found = held.wait().unwrap();
             found != Waited::Running
         });

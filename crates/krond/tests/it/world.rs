@@ -1,13 +1,15 @@
 //! A krond with nothing but hands, in a process of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use krond::children::{self, Exit, PidFd, Signal};
+use krond::clock;
 use krond::process::ProcessId;
 use krond::spawner::{Answer, Launch, Spawner, Stage, Ticket};
 use krontab::{Output, Program};
@@ -120,9 +122,12 @@ pub(crate) fn shell(ticket: u64, text: &str) -> Launch {
 pub(crate) struct Hands {
     pub(crate) spawner: Spawner,
     pub(crate) ready: BTreeMap<Ticket, ProcessId>,
+    pub(crate) released: BTreeSet<Ticket>,
     pub(crate) failed: BTreeMap<Ticket, (Stage, String)>,
     pub(crate) ended: BTreeMap<u32, Exit>,
     pub(crate) gone: Option<Vec<Ticket>>,
+    /// How much later it is than the clock says.
+    pub(crate) later: Duration,
 }
 
 impl Hands {
@@ -130,22 +135,47 @@ impl Hands {
         Hands {
             spawner: Spawner::start(&krond()).unwrap(),
             ready: BTreeMap::new(),
+            released: BTreeSet::new(),
             failed: BTreeMap::new(),
             ended: BTreeMap::new(),
             gone: None,
+            later: Duration::ZERO,
         }
+    }
+
+    /// The time, as it is or as it is made to be.
+    fn now(&self) -> Duration {
+        clock::now().uptime + self.later
+    }
+
+    /// Sends what is to be sent.
+    pub(crate) fn flush(&mut self) {
+        let now = self.now();
+        self.spawner.flush(now);
+    }
+
+    pub(crate) fn release(&mut self, ticket: Ticket) {
+        self.spawner.release(ticket);
+        self.flush();
+    }
+
+    pub(crate) fn abort(&mut self, ticket: Ticket) {
+        self.spawner.abort(ticket);
+        self.flush();
     }
 
     /// One turn of a loop such as krond's.
     pub(crate) fn turn(&mut self) {
+        self.flush();
         let flags = if self.spawner.wants_write() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let mut wanted = [PollFd::new(&self.spawner, flags)];
         let wanted = if self.gone.is_some() { &mut [][..] } else { &mut wanted[..] };
         poll(wanted, Some(&TURN)).unwrap();
         let ended = children::reap().unwrap();
-        for answer in self.spawner.answers().unwrap() {
+        for answer in self.spawner.answers(self.now()).unwrap() {
             match answer {
                 Answer::Ready { ticket, process } => drop(self.ready.insert(ticket, process)),
+                Answer::Released { tickets } => self.released.extend(tickets),
                 Answer::Failed { ticket, stage, error } => drop(self.failed.insert(ticket, (stage, error))),
                 Answer::Gone { tickets } => self.gone = Some(tickets),
             }
@@ -181,7 +211,7 @@ impl Hands {
     pub(crate) fn start(&mut self, launch: &Launch) -> ProcessId {
         let process = self.prepare(launch);
         let before = exe(process.pid);
-        self.spawner.release(launch.ticket);
+        self.release(launch.ticket);
         // The kernel shows a new program before it shows its environment, and there always is one.
         let has_begun = |pid| {
             exe(pid).is_some_and(|now| Some(now) != before)
@@ -250,6 +280,14 @@ pub(crate) fn children_of(pid: u32) -> Vec<(u32, String)> {
         }
     }
     children
+}
+
+/// The spawner of a krond.
+pub(crate) fn spawner_of(krond: u32) -> Option<u32> {
+    let is_it = |child: &u32| {
+        fs::read(format!("/proc/{child}/cmdline")).is_ok_and(|words| words.starts_with(b"krond: spawner"))
+    };
+    children_of(krond).into_iter().map(|(child, _)| child).find(is_it)
 }
 
 /// What a process runs.

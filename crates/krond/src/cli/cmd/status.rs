@@ -60,5 +60,8 @@ fn text(status: &StatusView) -> String {
             held.error
         );
     }
+    if status.more_held > 0 {
+        let _ = writeln!(text, "           and {} more", status.more_held);
+    }
     text
 }
