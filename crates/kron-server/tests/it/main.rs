@@ -1,1 +1,13 @@
-//! Black-box tests over HTTP.
+//! kron-server, tested from outside: a real process, spoken to over HTTP. Each file asks one question.
+
+/// What the other files stand on.
+mod server;
+
+/// What may a cron job say, and what does it then mean? (CRON-01 to 15.)
+mod cron_definition;
+
+/// When does it fire, when not, and what is said about it? (CRON-16 to 30.)
+mod cron_firing;
+
+/// Are jobs what level 0 says? (L0-…)
+mod level_0;
