@@ -11,3 +11,9 @@ mod cron_firing;
 
 /// Are jobs what level 0 says? (L0-…)
 mod level_0;
+
+/// Are failures handled as level 1 says? (L1-…)
+mod level_1;
+
+/// Are delays, expiries and the suite's cron as level 2 says? (L2-…)
+mod level_2;
