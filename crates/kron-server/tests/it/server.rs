@@ -55,7 +55,7 @@ impl Home {
         let (tell, told) = mpsc::channel();
         // The pipe is read to its end, so that nobody is ever stopped by a full one.
         std::thread::spawn(move || {
-            stdout.lines().map_while(Result::ok).for_each(|line| drop(tell.send(line)))
+            stdout.lines().map_while(Result::ok).for_each(|line| drop(tell.send(line)));
         });
         let line = told.recv_timeout(PATIENCE);
         let url = line.ok().and_then(|line| {
