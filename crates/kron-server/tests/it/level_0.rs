@@ -188,7 +188,7 @@ fn l0_env_003_to_007_what_is_no_job_is_refused() {
 fn l0_env_008_to_018_what_is_valid_is_kept_as_it_is() {
     let server = Server::new();
     let args = json!([
-        "text", 42, -7, 3.14, 0, true, false, null, [], [1, [2, [3]]], {"a": {"b": {"c": [null, {"d": "e"}]}}},
+        "text", 42, -7, 3.75, 0, true, false, null, [], [1, [2, [3]]], {"a": {"b": {"c": [null, {"d": "e"}]}}},
         9_007_199_254_740_991_i64, "ünï\u{1F600}\n\"", {}
     ]);
     let job = server.push(json!({"type": "test.args", "args": args, "options": {"queue": "args"}}));

@@ -27,6 +27,12 @@ fn delays(nacks: &[Value]) -> Vec<i64> {
     nacks.iter().filter_map(|nack| nack["retry_delay_ms"].as_i64()).collect()
 }
 
+/// How many jobs a heartbeat has extended; the binding does not say whether that is a number or a list.
+fn extended(beat: &Value) -> usize {
+    let extended = &beat["jobs_extended"];
+    extended.as_array().map_or_else(|| usize::try_from(extended.as_u64().unwrap()).unwrap(), Vec::len)
+}
+
 fn dead_letters(server: &Server) -> Vec<Value> {
     list(&server.get("/ojs/v1/dead-letter").is(200, "4.13: the list")["jobs"])
 }
@@ -51,11 +57,8 @@ fn l1_rtr_001_exponential_backoff_to_the_millisecond() {
         assert_eq!(job["attempt"], attempt, "L1-RTR-001, L1-RTR-013");
         let nack = server.nack(&id).is(200, "nack");
         assert_eq!(nack["retry_delay_ms"], delay, "L1-RTR-001, 5.2: I*C^(n-1)");
-        assert_eq!(
-            (time(&nack["next_attempt_at"]) - server.now()).get_milliseconds(),
-            delay.min(999_999),
-            "5.2"
-        );
+        let wait = time(&nack["next_attempt_at"]).duration_since(server.now());
+        assert_eq!(wait.as_millis(), i128::from(delay), "5.2: next_attempt_at says the same");
         server.pass_ms(delay - 1);
         assert!(server.fetch("q", 1).is_empty(), "5.8: never early");
         assert_eq!(server.state(&id), "retryable", "5.8: never early");
@@ -348,7 +351,7 @@ fn l1_vis_001_who_is_silent_loses_the_job() {
     assert_eq!(job["state"], "available", "L1-VIS-001, C17: available at once");
     assert_eq!(job["attempt"], 1, "5.6: attempt is not bumped at expiry");
     assert!(absent(&job, "started_at") && absent(&job, "worker_id"), "3.1: {job}");
-    assert_eq!(job["errors"][0]["code"], "visibility_timeout", "5.6: the error is recorded: {job}");
+    assert_eq!(job["errors"][0]["type"], "visibility_timeout", "5.6: the error is recorded: {job}");
     let again = server.fetch_as("w-2", "q");
     assert_eq!(again[0]["attempt"], 2, "L1-VIS-001: another worker fetches it");
     let late = json!({"job_id": id, "worker_id": "w-1"});
@@ -377,16 +380,12 @@ fn l1_vis_002_wrk_001_heartbeats_keep_the_job() {
         let beat = server.heartbeat("w-1", &[&id]);
         assert_eq!(beat["state"], "running", "L1-WRK-001, L1-VIS-002, C18");
         assert!(beat["server_time"].is_string(), "4.10: {beat}");
-        assert_eq!(
-            beat["jobs_extended"].as_array().map_or(beat["jobs_extended"].as_u64(), |a| Some(a.len() as u64)),
-            Some(1),
-            "4.10: {beat}"
-        );
+        assert_eq!(extended(&beat), 1, "4.10: jobs_extended: {beat}");
         assert_eq!(server.state(&id), "active", "L1-VIS-002: still active");
     }
     server.pass(2);
     let strange = server.heartbeat("w-2", &[&id]);
-    assert_ne!(strange["jobs_extended"], 1, "4.10: only jobs held by that worker: {strange}");
+    assert_eq!(extended(&strange), 0, "4.10: only jobs held by that worker: {strange}");
     server.pass(2);
     assert_eq!(server.state(&id), "available", "4.10: a stranger's heartbeat extends nothing");
     assert_eq!(server.events("job.heartbeat").len(), 3, "4.10: an event per extended job");
@@ -436,7 +435,7 @@ fn section_4_11_a_worker_that_has_fallen_silent_is_dead() {
     server.pass(10);
     let job = server.job(&beating);
     assert_eq!(job["state"], "available", "4.11: its jobs return at once");
-    assert_eq!(job["errors"][0]["code"], "worker_death", "4.11: {job}");
+    assert_eq!(job["errors"][0]["type"], "worker_death", "4.11: {job}");
     assert_eq!(server.state(&silent), "active", "4.11: only who has sent a heartbeat is judged");
 }
 

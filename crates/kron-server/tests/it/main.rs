@@ -17,3 +17,12 @@ mod level_1;
 
 /// Are delays, expiries and the suite's cron as level 2 says? (L2-…)
 mod level_2;
+
+/// Is the wire as it should be, whoever is at the other end?
+mod wire;
+
+/// Do lists come in pages?
+mod pages;
+
+/// Can events be polled, streamed and resumed?
+mod events;
