@@ -26,3 +26,15 @@ mod pages;
 
 /// Can events be polled, streamed and resumed?
 mod events;
+
+/// Are occurrences, previews, windows and manual runs what Kron promises?
+mod kron_api;
+
+/// Does it hold when many ask at once?
+mod concurrency;
+
+/// Does the process start, end and keep others out as it should?
+mod process;
+
+/// Can it be killed at any moment?
+mod kill9;

@@ -141,8 +141,13 @@ impl Server {
         panic!("SIGTERM ends the server gracefully, but it is still there after 10 s");
     }
 
-    pub(crate) fn ask_to_end(&self) {
+    fn ask_to_end(&self) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+    }
+
+    /// The same as [`kill`](Server::kill), while others still speak to it.
+    pub(crate) fn kill_now(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::KILL).unwrap();
     }
 }
 

@@ -201,7 +201,7 @@ fn a_body_of_a_mebibyte_is_taken_and_a_larger_one_is_413() {
     for path in ["/ojs/v1/jobs", "/ojs/v1/cron", "/ojs/v1/workers/ack"] {
         let head = format!("POST {path} HTTP/1.1\nContent-Type: {MEDIA}");
         let answer = server.raw(&request(&head, large.as_bytes()));
-        assert!(answer.starts_with("HTTP/1.1 413"), "1.5: {path}: 413, not {:.300}", answer);
+        assert!(answer.starts_with("HTTP/1.1 413"), "1.5: {path}: 413, not {answer:.300}");
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let head = head.to_lowercase();
         assert!(head.contains("ojs-version: 1.0"), "trap 3: OJS-Version on 413 too: {head}");
