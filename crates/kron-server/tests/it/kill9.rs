@@ -83,11 +83,11 @@ fn what_was_answered_survives_kill_9() {
     let seconds: i64 = std::env::var("KRON_KILL9_SECONDS").map_or(12, |text| text.parse().unwrap());
     let end = Timestamp::now() + SignedDuration::from_secs(seconds);
     let mut dice = u64::try_from(Timestamp::now().as_nanosecond() & 0xFFFF_FFFF).unwrap();
+    println!("dice: {dice}");
     let mut roll = |below: u64| {
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (dice >> 33) % below
     };
-    println!("dice: {dice}");
 
     let home = Home::new();
     let promised = Mutex::new(Promised::default());
