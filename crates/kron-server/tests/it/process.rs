@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 
 use serde_json::json;
 
-use super::server::{Home, Server, cron, files, pause, text};
+use super::server::{Home, Server, binary, cron, files, pause, text};
 
 /// Runs a command that must end by itself, with a bound.
 fn ended(mut command: std::process::Command) -> Output {
@@ -83,7 +83,7 @@ fn what_cannot_start_says_why_and_is_not_zero() {
     let home = Home::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let mut busy = std::process::Command::new(env!("CARGO_BIN_EXE_kron-server"));
+    let mut busy = std::process::Command::new(binary());
     busy.args(["--listen", &address, "--data"]).arg(home.data());
     let output = ended(busy);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -1,5 +1,6 @@
 //! A whole kron-server, as a process of its own, with a directory for it, and what people say to it.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -22,6 +23,11 @@ pub(crate) const START: &str = "2026-02-12T20:15:20Z";
 /// The longest that anybody waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The server to be tested: the one just built, unless `KRON_SERVER_BINARY` names another, such as a release.
+pub(crate) fn binary() -> OsString {
+    std::env::var_os("KRON_SERVER_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_kron-server").into())
+}
+
 /// A directory for one server after the other. It is gone when nobody holds it any more.
 #[derive(Clone)]
 pub(crate) struct Home(Arc<tempfile::TempDir>);
@@ -41,7 +47,7 @@ impl Home {
 
     /// The command that starts a server here, on any free port.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kron-server"));
+        let mut command = Command::new(binary());
         command.args(["--listen", "127.0.0.1:0", "--data"]).arg(self.data()).args(arguments);
         command.current_dir(self.0.path()).stdin(Stdio::null());
         command

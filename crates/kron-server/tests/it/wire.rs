@@ -241,7 +241,6 @@ fn garbage_on_the_wire_ends_nothing() {
     let long = format!("GET /{} HTTP/1.1", "x".repeat(1 << 20));
     for bytes in [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(),
-        b"\r\n\r\n\r\n".to_vec(),
         b"GET\r\n\r\n".to_vec(),
         b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: nonsense\r\n\r\n".to_vec(),
         request(&header, b""),
