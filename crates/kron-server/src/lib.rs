@@ -1,0 +1,29 @@
+//! An Open Job Spec server: cron jobs, jobs, workers and events over HTTP, with SQLite inside.
+//!
+//! A request walks in one direction: `routes` read it into values, the [`store`] carries a whole transaction
+//! out, and what becomes of a job or a cron job in it is decided by pure code that is told the time
+//! ([`job`], [`cron`]; the engine is kron-core). The loops in [`app`] do the same for what time alone brings.
+//!
+//! # Reading order
+//!
+//! `members`, `times`, `retry` and `envelope` read what clients write; `job` is a job's life and `job_view` how
+//! it is shown; `cron` has the same for cron jobs; `event` is what is told; `refusal` is what is refused.
+//! `store` says what must survive and `store/sqlite` keeps it. `http` and `routes` are the way in, `app` the
+//! clockwork, and `serve` puts it all together.
+
+pub mod app;
+pub mod clock;
+pub mod cron;
+pub mod envelope;
+pub mod event;
+pub mod http;
+pub mod job;
+pub mod job_view;
+pub mod members;
+pub mod object;
+pub mod refusal;
+pub mod retry;
+pub mod routes;
+pub mod serve;
+pub mod store;
+pub mod times;

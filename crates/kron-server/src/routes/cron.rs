@@ -1,0 +1,158 @@
+//! Cron jobs: register, list, change, remove; and what they did, will do, and why.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use jiff::SignedDuration;
+
+use crate::app::App;
+use crate::cron::{self, Compiled, Cron, Dialect, Preview, Registration, Why};
+use crate::http::{Answer, Input, MaybeInput, Reply, ok};
+use crate::job_view::job_answer;
+use crate::object::Object;
+use crate::refusal::Refusal;
+use crate::store::Span;
+use crate::times::from_query;
+
+use super::page::Params;
+
+pub(super) async fn register(State(app): State<Arc<App>>, Input(given): Input) -> Answer {
+    let now = app.clock.now();
+    let registration = Registration::read(given, &app.zones, now)?;
+    let dialect = registration.dialect;
+    let (cron, compiled, is_new) = app.store.register(registration, now).await?;
+    let body = cron::answer(&cron, Some(&compiled), dialect);
+    let path = format!("/ojs/v1/cron/{}", cron.definition.name);
+    Ok(if is_new { Reply::created(&body).at(path) } else { Reply::ok(&body) })
+}
+
+pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let (crons, page) = app.store.crons(params.flag("enabled")?, params.page_or_all()?).await?;
+    let views: Vec<Object> = crons.iter().map(cron::cron_view).collect();
+    ok(&Object::new()
+        .with("cron_jobs", &views)
+        .with("crons", &views)
+        .with("count", &views.len())
+        .with("pagination", &page.view()))
+}
+
+pub(super) async fn info(State(app): State<Arc<App>>, Path(name): Path<String>) -> Answer {
+    let view = cron::cron_view(&find(&app, &name).await?);
+    ok(&Object::new().with("cron_job", &view).with("cron", &view))
+}
+
+pub(super) async fn unregister(State(app): State<Arc<App>>, Path(name): Path<String>) -> Answer {
+    let Some(cron) = app.store.unregister(&name).await? else { return Err(missing(&name)) };
+    let view = cron::cron_view(&cron);
+    ok(&Object::new().with("deleted", &true).with("name", &name).with("cron_job", &view).with("cron", &view))
+}
+
+pub(super) async fn patch(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    Input(given): Input,
+) -> Answer {
+    let (cron, compiled) = app.store.patch(&name, given, app.clock.now()).await?;
+    ok(&cron::answer(&cron, Some(&compiled), Dialect::Expression))
+}
+
+/// What a definition would do. A name that is registered is compared with what it does now.
+pub(super) async fn preview(State(app): State<Arc<App>>, params: Params, Input(given): Input) -> Answer {
+    let now = app.clock.now();
+    let count = params.number("count")?.map_or(cron::RUNS_DEFAULT, |count| {
+        usize::try_from(count).unwrap_or(cron::RUNS_MAX).clamp(1, cron::RUNS_MAX)
+    });
+    let stored = match given.value("name").as_ref().and_then(|name| name.as_str()) {
+        Some(name) => app.store.cron(name).await?,
+        None => None,
+    };
+    let preview = Preview::read(given, stored.as_ref(), &app.zones, now)?;
+    let compiled = stored.as_ref().map(|cron| compile(&app, cron)).transpose()?;
+    ok(&preview.view(stored.as_ref().zip(compiled.as_ref()), count))
+}
+
+/// How many occurrences a page has if nobody says, and at most.
+const OCCURRENCES_DEFAULT: u64 = 100;
+const OCCURRENCES_MAX: u64 = 1_000;
+
+/// Every due instant, past and future, with its outcome.
+pub(super) async fn occurrences(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    params: Params,
+) -> Answer {
+    let cron = find(&app, &name).await?;
+    let compiled = compile(&app, &cron)?;
+    let now = app.clock.now();
+    let day = SignedDuration::from_hours(24);
+    let time = |name: &str| params.get(name).map(|text| from_query(text, name)).transpose();
+    let to = time("to")?.unwrap_or_else(|| now.checked_add(day).unwrap_or(now));
+    let from = match time("from")? {
+        Some(from) => from,
+        None => now.min(to).checked_sub(day).unwrap_or(now),
+    };
+    if from > to {
+        return Err(Refusal::request("expected `from` to be before `to`").field("from"));
+    }
+    // A page goes on behind the last time of the one before.
+    let start = params.get("cursor").map(|text| from_query(text, "cursor")).transpose()?;
+    let begin = start.map_or(from, |start| start.checked_add(SignedDuration::from_secs(1)).unwrap_or(start));
+    let limit = params.number("limit")?.unwrap_or(OCCURRENCES_DEFAULT).clamp(1, OCCURRENCES_MAX);
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+
+    let span = Span { from: begin, to, limit: most + 1 };
+    let recorded = app.store.occurrences(&name, span).await?;
+    let mut views: Vec<(jiff::Timestamp, Object)> = recorded
+        .iter()
+        .map(|entry| (entry.last.unwrap_or(entry.scheduled), cron::occurrence_view(entry)))
+        .collect();
+    if views.len() <= most {
+        let planned = cron
+            .planned(&compiled)
+            .skip_while(|decision| decision.nominal() < begin)
+            .take_while(|decision| decision.nominal() <= to)
+            .take(most + 1 - views.len());
+        views.extend(planned.map(|decision| (decision.nominal(), cron::planned_view(&cron, &decision))));
+    }
+    let more = views.len() > most;
+    views.truncate(most);
+    let next = views.last().filter(|_| more).map(|(last, _)| crate::times::stamp(*last));
+    let shown: Vec<&Object> = views.iter().map(|(_, view)| view).collect();
+    let page =
+        Object::new().with("limit", &limit).with("has_more", &more).maybe("next_cursor", next.as_ref());
+    ok(&Object::new().with("cron_name", &name).with("occurrences", &shown).with("pagination", &page))
+}
+
+pub(super) async fn why(State(app): State<Arc<App>>, Path(name): Path<String>, params: Params) -> Answer {
+    let cron = find(&app, &name).await?;
+    let compiled = compile(&app, &cron)?;
+    let Some(at) = params.get("at") else {
+        return Err(Refusal::request("expected a time in `at`, but it is missing").field("at"));
+    };
+    let at = from_query(at, "at")?;
+    let recorded = app.store.occurrence_at(&name, at).await?;
+    ok(&Why { cron: &cron, compiled: &compiled, at, recorded }.view())
+}
+
+pub(super) async fn run(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    MaybeInput(_): MaybeInput,
+) -> Answer {
+    match app.store.run(&name, app.clock.now()).await? {
+        Some(job) => Ok(Reply::created(&job_answer(&job)).at(format!("/ojs/v1/jobs/{}", job.id))),
+        None => Err(missing(&name)),
+    }
+}
+
+async fn find(app: &App, name: &str) -> Result<Cron, Refusal> {
+    app.store.cron(name).await?.ok_or_else(|| missing(name))
+}
+
+fn compile(app: &App, cron: &Cron) -> Result<Compiled, Refusal> {
+    cron.definition.compile(cron.anchor, &app.zones)
+}
+
+fn missing(name: &str) -> Refusal {
+    Refusal::not_found("cron job", name)
+}

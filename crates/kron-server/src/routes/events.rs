@@ -1,0 +1,183 @@
+//! What happened: read page by page, or followed as it happens.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, header};
+use axum::response::sse::{Event as Sent, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, Stream};
+
+use crate::app::App;
+use crate::envelope::check_queue;
+use crate::http::Reply;
+use crate::object::Object;
+use crate::refusal::Refusal;
+use crate::store::{After, EventQuery, Events};
+
+use super::page::Params;
+
+/// How many events an answer has if nobody says, and at most.
+const LIMIT_DEFAULT: u64 = 100;
+const LIMIT_MAX: u64 = 1_000;
+
+/// How many events a stream reads at once: all that one reader holds in memory.
+const STREAM_PAGE: usize = 100;
+
+/// After how much silence a stream says that it is still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// When a client whose stream broke should come back.
+const RETRY: Duration = Duration::from_secs(3);
+
+/// Events after another, oldest first; as a stream if the client asks for one.
+pub(super) async fn poll(
+    State(app): State<Arc<App>>,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let query = read(&params)?;
+    if wants_stream(&headers) {
+        return follow(app, query, &headers).await;
+    }
+    let events = app.store.events(query).await?;
+    let bodies: Vec<_> = events.events.iter().map(|event| &event.body).collect();
+    Ok(Reply::ok(
+        &Object::new()
+            .with("events", &bodies)
+            .with("cursor", &events.cursor)
+            .with("has_more", &events.has_more),
+    )
+    .into_response())
+}
+
+/// Events as they happen, of one job or queue (`channel=job:ID`, `channel=queue:NAME`) or of all.
+pub(super) async fn stream(
+    State(app): State<Arc<App>>,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let mut query = read(&params)?;
+    match params.get("channel").map(|channel| channel.split_once(':').unwrap_or((channel, ""))) {
+        None | Some(("all", "")) => {}
+        Some(("job" | "cron", subject)) => query.subject = Some(subject.to_owned()),
+        Some(("queue", name)) => query.queues = vec![name.to_owned()],
+        Some((other, _)) => {
+            return Err(super::page::wrong("channel", "job:ID, queue:NAME, cron:NAME or all", other));
+        }
+    }
+    follow(app, query, &headers).await
+}
+
+pub(super) async fn of_job(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let id = id.to_ascii_lowercase();
+    if app.store.job(&id, app.clock.now()).await?.is_none() {
+        return Err(Refusal::not_found("job", &id));
+    }
+    follow(app, EventQuery { subject: Some(id), ..read(&params)? }, &headers).await
+}
+
+pub(super) async fn of_queue(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    check_queue(&name)?;
+    follow(app, EventQuery { queues: vec![name], ..read(&params)? }, &headers).await
+}
+
+fn read(params: &Params) -> Result<EventQuery, Refusal> {
+    let limit = params.number("limit")?.unwrap_or(LIMIT_DEFAULT).clamp(1, LIMIT_MAX);
+    let (after, cursor) = (params.get("after"), params.get("cursor"));
+    let mut types = params.list("types");
+    types.extend(params.list("event_types"));
+    Ok(EventQuery {
+        after: after.or(cursor).map(|id| After::Id(id.to_owned())),
+        types,
+        queues: params.list("queues"),
+        job_types: params.list("job_types"),
+        subject: None,
+        limit: usize::try_from(limit).unwrap_or(usize::MAX),
+    })
+}
+
+fn wants_stream(headers: &HeaderMap) -> bool {
+    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accepts.is_some_and(|accepts| accepts.contains("text/event-stream"))
+}
+
+/// Sends what is there after the place that the client names, and then what comes.
+async fn follow(app: Arc<App>, mut query: EventQuery, headers: &HeaderMap) -> Result<Response, Refusal> {
+    if let Some(id) = headers.get("last-event-id").and_then(|value| value.to_str().ok()) {
+        query.after = Some(After::Id(id.to_owned()));
+    }
+    query.limit = STREAM_PAGE;
+    // A client that names no place follows from now on.
+    let start = *app.store.last_event().borrow();
+    let first = match &query.after {
+        None => Events { through: start, ..Events::default() },
+        Some(_) => app.store.events(query.clone()).await?,
+    };
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
+    let mut response = Sse::new(sent(app, query, first)).keep_alive(keep_alive).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// One reader's place in the order of events.
+struct Reader {
+    app: Arc<App>,
+    query: EventQuery,
+    page: std::vec::IntoIter<crate::store::Stored>,
+    greeted: bool,
+}
+
+fn sent(app: Arc<App>, mut query: EventQuery, first: Events) -> impl Stream<Item = Result<Sent, Infallible>> {
+    query.after = Some(After::Number(first.through));
+    let reader = Reader { app, query, page: first.events.into_iter(), greeted: false };
+    stream::unfold(reader, |mut reader| async move {
+        if !reader.greeted {
+            reader.greeted = true;
+            return Some((Ok(Sent::default().retry(RETRY)), reader));
+        }
+        let event = reader.next().await?;
+        let sent = Sent::default().event(&event.kind).id(&event.id).data(event.body.get());
+        Some((Ok(sent), reader))
+    })
+}
+
+impl Reader {
+    /// The next event, as soon as there is one. None when the server ends.
+    async fn next(&mut self) -> Option<crate::store::Stored> {
+        let mut told = self.app.store.last_event();
+        let mut ending = self.app.ending.clone();
+        loop {
+            if let Some(event) = self.page.next() {
+                return Some(event);
+            }
+            told.borrow_and_update();
+            let events = self.app.store.events(self.query.clone()).await.ok()?;
+            self.query.after = Some(After::Number(events.through));
+            let more = events.has_more;
+            self.page = events.events.into_iter();
+            if self.page.len() > 0 || more {
+                continue;
+            }
+            if *ending.borrow() {
+                return None;
+            }
+            tokio::select! {
+                changed = told.changed() => changed.ok()?,
+                _ = ending.changed() => return None,
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What this server is, and how it does.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde_json::json;
+
+use crate::app::App;
+use crate::http::{Answer, Reply};
+
+pub(super) async fn manifest(State(app): State<Arc<App>>) -> Answer {
+    Ok(Reply::ok(&json!({
+        "specversion": "1.0",
+        "ojs_version": "1.0",
+        "implementation": {
+            "name": "kron-server",
+            "version": env!("CARGO_PKG_VERSION"),
+            "language": "rust",
+        },
+        "conformance_level": 2,
+        "conformance_tier": "runtime",
+        "protocols": ["http"],
+        "backend": app.store.backend(),
+        "capabilities": {
+            "batch_enqueue": true,
+            "cron_jobs": true,
+            "dead_letter": true,
+            "delayed_jobs": true,
+            "job_ttl": true,
+            "pause_resume": true,
+            "priority_queues": true,
+            "rate_limiting": false,
+            "schema_validation": false,
+            "unique_jobs": false,
+            "workflows": false,
+        },
+        "extensions": ["urn:ojs:ext:progress", "urn:kron:ext:spread"],
+        "endpoints": {"base_url": "/ojs/v1", "manifest": "/ojs/manifest", "health": "/ojs/v1/health"},
+        "time_zones": app.zones.database().to_string(),
+    })))
+}
+
+pub(super) async fn health(State(app): State<Arc<App>>) -> Answer {
+    let asked = Instant::now();
+    let backend = app.store.ping().await;
+    let latency = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let (status, word) = match &backend {
+        Ok(()) => (StatusCode::OK, "ok"),
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "degraded"),
+    };
+    let error = backend.err().map(|refusal| refusal.message);
+    let body = json!({
+        "status": word,
+        "version": env!("CARGO_PKG_VERSION"),
+        "uptime_seconds": app.started.elapsed().as_secs(),
+        "backend": {
+            "type": app.store.backend(),
+            "status": if error.is_none() { "ok" } else { "unhealthy" },
+            "latency_ms": latency,
+            "error": error,
+        },
+    });
+    Ok(Reply::new(status, &body))
+}

@@ -1,0 +1,374 @@
+//! Everything in one SQLite database: one thread writes, a few connections read.
+
+mod crons;
+mod desk;
+mod jobs;
+mod lists;
+mod writer;
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use kron_zones::Zones;
+use rusqlite::Connection;
+use tokio::sync::watch;
+
+use crate::cron::{Compiled, Cron, Occurrence, Registration};
+use crate::job::{Job, State};
+use crate::job_view::Page;
+use crate::members::Members;
+use crate::refusal::Refusal;
+
+use super::{
+    Answer, Beat, Beaten, Change, Changed, DeadStats, Due, EventQuery, Events, Fetch, JobFilter, PageRequest,
+    Queue, Retention, Rules, Span, Store, Worker, WorkerState,
+};
+use desk::{Desk, Memory, body, failed, many, one};
+use writer::Writer;
+
+/// A store in an SQLite database. One process at a time can have it.
+#[derive(Debug)]
+pub struct Sqlite {
+    writer: Writer,
+    readers: Readers,
+    rules: Rules,
+    zones: Arc<Zones>,
+    /// Held for as long as the store is.
+    _lock: File,
+}
+
+/// The version of the tables that this program writes.
+const SCHEMA_VERSION: i64 = 1;
+
+/// For how long a statement waits for another to end. Readers and the writer hardly ever wait at all.
+const BUSY: Duration = Duration::from_secs(10);
+
+impl Sqlite {
+    /// Opens the database of a directory, which is made if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If another process has it, or it cannot be read, or it is of a later version.
+    pub fn open(directory: &Path, rules: Rules, zones: Arc<Zones>) -> Result<Sqlite, String> {
+        let place = directory.display();
+        fs::create_dir_all(directory)
+            .map_err(|error| format!("could not make the directory {place}: {error}"))?;
+        let lock = lock(directory)?;
+        let path = directory.join("kron.db");
+        let in_file = |error: rusqlite::Error| format!("could not open {}: {error}", path.display());
+        let connection = connect(&path).map_err(in_file)?;
+        migrate(&connection, &path.display().to_string())?;
+        let highest = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
+        let memory = Memory {
+            seq: highest("SELECT max(seq) FROM jobs").map_err(in_file)?.unwrap_or(0),
+            last_event: highest("SELECT max(seq) FROM sqlite_sequence WHERE name = 'events'")
+                .map_err(in_file)?
+                .map_or(0, i64::unsigned_abs),
+            source: rules.source.as_str().into(),
+        };
+        let writer = Writer::start(connection, memory).map_err(|refusal| refusal.message)?;
+        Ok(Sqlite { writer, readers: Readers::new(&path), rules, zones, _lock: lock })
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Desk<'_>) -> Answer<T> + Send + 'static,
+    ) -> Answer<T> {
+        self.writer.write(work).await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Answer<T> + Send + 'static,
+    ) -> Answer<T> {
+        self.readers.read(work).await
+    }
+
+    /// Carries out what time has changed, so that nobody reads a state that has already ended.
+    async fn catch_up(&self, now: Timestamp) -> Answer<()> {
+        for _ in 0..CATCH_UP_MAX {
+            if self.writer.due.borrow().jobs.is_none_or(|due| due > now) || !self.advance(now).await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many batches a read catches up with at most. The rest is left to the loop that does only that.
+const CATCH_UP_MAX: usize = 4;
+
+#[async_trait]
+impl Store for Sqlite {
+    async fn push(&self, jobs: Vec<Job>) -> Answer<Vec<Job>> {
+        self.write(move |desk| {
+            for job in &jobs {
+                desk.insert(job)?;
+                desk.tell(job.received())?;
+            }
+            Ok(jobs)
+        })
+        .await
+    }
+
+    async fn job(&self, id: &str, now: Timestamp) -> Answer<Option<Job>> {
+        self.catch_up(now).await?;
+        let id = id.to_owned();
+        self.read(move |connection| one(connection, "SELECT body FROM jobs WHERE id = ?1", &[&id], body))
+            .await
+    }
+
+    async fn change(&self, id: &str, change: Change, now: Timestamp) -> Answer<Changed> {
+        let (id, rules) = (id.to_owned(), self.rules.clone());
+        self.write(move |desk| jobs::change(desk, &rules, &id, change, now)).await
+    }
+
+    async fn fetch(&self, fetch: Fetch, now: Timestamp) -> Answer<Vec<Job>> {
+        self.catch_up(now).await?;
+        let rules = self.rules.clone();
+        self.write(move |desk| jobs::fetch(desk, &rules, &fetch, now)).await
+    }
+
+    async fn beat(&self, beat: Beat, now: Timestamp) -> Answer<Beaten> {
+        let rules = self.rules.clone();
+        self.write(move |desk| jobs::beat(desk, &rules, &beat, now)).await
+    }
+
+    async fn advance(&self, now: Timestamp) -> Answer<bool> {
+        self.write(move |desk| jobs::advance(desk, now)).await
+    }
+
+    async fn jobs(&self, filter: JobFilter, page: PageRequest, now: Timestamp) -> Answer<(Vec<Job>, Page)> {
+        self.catch_up(now).await?;
+        self.read(move |connection| lists::jobs(connection, &filter, &page)).await
+    }
+
+    async fn dead_stats(&self) -> Answer<DeadStats> {
+        self.read(lists::dead_stats).await
+    }
+
+    async fn delete_dead(&self, id: &str, now: Timestamp) -> Answer<()> {
+        let id = id.to_owned();
+        self.write(move |desk| jobs::delete_dead(desk, &id, now)).await
+    }
+
+    async fn queues(&self, page: PageRequest) -> Answer<(Vec<Queue>, Page)> {
+        self.read(move |connection| lists::queues(connection, &page)).await
+    }
+
+    async fn pause(&self, queue: &str, paused: bool, now: Timestamp) -> Answer<Queue> {
+        let queue = queue.to_owned();
+        self.write(move |desk| jobs::pause(desk, queue, paused, now)).await
+    }
+
+    async fn queue_stats(&self, queue: &str, now: Timestamp) -> Answer<(Queue, Vec<(State, u64)>)> {
+        self.catch_up(now).await?;
+        let queue = queue.to_owned();
+        self.read(move |connection| lists::queue_stats(connection, queue, now)).await
+    }
+
+    async fn workers(&self, page: PageRequest) -> Answer<(Vec<Worker>, Page)> {
+        self.read(move |connection| lists::workers(connection, &page)).await
+    }
+
+    async fn direct(&self, worker_id: &str, state: WorkerState, now: Timestamp) -> Answer<Worker> {
+        let id = worker_id.to_owned();
+        self.write(move |desk| jobs::direct(desk, &id, state, now)).await
+    }
+
+    async fn register(&self, registration: Registration, now: Timestamp) -> Answer<(Cron, Compiled, bool)> {
+        let (rules, zones) = (self.rules.clone(), Arc::clone(&self.zones));
+        self.write(move |desk| crons::register(desk, &rules, &zones, registration, now)).await
+    }
+
+    async fn patch(&self, name: &str, change: Members, now: Timestamp) -> Answer<(Cron, Compiled)> {
+        let (name, rules, zones) = (name.to_owned(), self.rules.clone(), Arc::clone(&self.zones));
+        self.write(move |desk| crons::patch(desk, &rules, &zones, &name, change, now)).await
+    }
+
+    async fn unregister(&self, name: &str) -> Answer<Option<Cron>> {
+        let name = name.to_owned();
+        self.write(move |desk| {
+            let cron = desk.cron(&name)?;
+            desk.execute("DELETE FROM crons WHERE name = ?1", &[&name])?;
+            Ok(cron)
+        })
+        .await
+    }
+
+    async fn cron(&self, name: &str) -> Answer<Option<Cron>> {
+        let name = name.to_owned();
+        self.read(move |connection| one(connection, "SELECT body FROM crons WHERE name = ?1", &[&name], body))
+            .await
+    }
+
+    async fn crons(&self, enabled: Option<bool>, page: PageRequest) -> Answer<(Vec<Cron>, Page)> {
+        self.read(move |connection| lists::crons(connection, enabled, &page)).await
+    }
+
+    async fn turn(&self, stamp: Timestamp, actual: Timestamp) -> Answer<bool> {
+        let (rules, zones) = (self.rules.clone(), Arc::clone(&self.zones));
+        self.write(move |desk| crons::turn_due(desk, &rules, &zones, stamp, actual)).await
+    }
+
+    async fn run(&self, name: &str, now: Timestamp) -> Answer<Option<Job>> {
+        let name = name.to_owned();
+        self.write(move |desk| crons::run(desk, &name, now)).await
+    }
+
+    async fn occurrences(&self, name: &str, span: Span) -> Answer<Vec<Occurrence>> {
+        let name = name.to_owned();
+        self.read(move |connection| {
+            let sql = "SELECT body FROM occurrences WHERE cron = ?1 AND last >= ?2 AND scheduled <= ?3 \
+                       ORDER BY scheduled, kind LIMIT ?4";
+            let (from, to) = (span.from.as_second(), span.to.as_second());
+            many(connection, sql, &[&name, &from, &to, &(span.limit as u64)], body)
+        })
+        .await
+    }
+
+    async fn occurrence_at(&self, name: &str, at: Timestamp) -> Answer<Option<Occurrence>> {
+        let name = name.to_owned();
+        self.read(move |connection| {
+            let sql = "SELECT body FROM occurrences WHERE cron = ?1 AND scheduled <= ?2 AND last >= ?2 \
+                       ORDER BY scheduled DESC, kind = 'one' DESC LIMIT 1";
+            one(connection, sql, &[&name, &at.as_second()], body)
+        })
+        .await
+    }
+
+    async fn events(&self, query: EventQuery) -> Answer<Events> {
+        self.read(move |connection| lists::events(connection, &query)).await
+    }
+
+    async fn prune(&self, retention: Retention, now: Timestamp) -> Answer<bool> {
+        self.write(move |desk| jobs::prune(desk, &retention, now)).await
+    }
+
+    async fn reset(&self) -> Answer<()> {
+        self.write(|desk| {
+            let tables = "DELETE FROM jobs; DELETE FROM queues; DELETE FROM workers; DELETE FROM crons; \
+                          DELETE FROM occurrences; DELETE FROM events;";
+            desk.connection().execute_batch(tables).map_err(failed)
+        })
+        .await
+    }
+
+    async fn ping(&self) -> Answer<()> {
+        self.read(|connection| one(connection, "SELECT 1", &[], |_| Ok(())).map(drop)).await
+    }
+
+    fn due(&self) -> watch::Receiver<Due> {
+        self.writer.due.clone()
+    }
+
+    fn last_event(&self) -> watch::Receiver<u64> {
+        self.writer.last_event.clone()
+    }
+
+    fn backend(&self) -> &'static str {
+        "sqlite"
+    }
+}
+
+/// Connections that only read. Each is used by one reader at a time and then put back.
+#[derive(Debug)]
+struct Readers {
+    path: std::path::PathBuf,
+    idle: Arc<Mutex<Vec<Connection>>>,
+    /// Not more at once than there is use for.
+    seats: Arc<tokio::sync::Semaphore>,
+}
+
+/// How many read at once.
+const READERS_MAX: usize = 8;
+
+impl Readers {
+    fn new(path: &Path) -> Readers {
+        let seats = Arc::new(tokio::sync::Semaphore::new(READERS_MAX));
+        Readers { path: path.to_owned(), idle: Arc::default(), seats }
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Answer<T> + Send + 'static,
+    ) -> Answer<T> {
+        let seat = Arc::clone(&self.seats).acquire_owned().await.map_err(|error| Refusal::backend(&error))?;
+        let (path, idle) = (self.path.clone(), Arc::clone(&self.idle));
+        let reading = tokio::task::spawn_blocking(move || {
+            let _seat = seat;
+            let connection = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let connection = connection.map_or_else(|| reader(&path), Ok).map_err(failed)?;
+            let answer = work(&connection);
+            idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            answer
+        });
+        reading.await.map_err(|error| Refusal::backend(&error))?
+    }
+}
+
+fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// More prepared statements than this store has.
+const STATEMENTS_MAX: usize = 128;
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    // What was answered with success has reached the disk.
+    connection.pragma_update(None, "synchronous", "full")?;
+    Ok(connection)
+}
+
+fn migrate(connection: &Connection, place: &str) -> Result<(), String> {
+    let said = |error: rusqlite::Error| format!("could not read {place}: {error}");
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(said)?;
+    match version {
+        0 => {
+            let first = include_str!("sqlite/schema.sql");
+            let step = format!("BEGIN IMMEDIATE; {first} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;");
+            connection.execute_batch(&step).map_err(said)
+        }
+        SCHEMA_VERSION => Ok(()),
+        _ => Err(format!(
+            "expected {place} to be of version {SCHEMA_VERSION}, but found version {version}: \
+             it was written by another kron-server; use that one, or another directory"
+        )),
+    }
+}
+
+/// Makes sure that no other process uses the directory.
+fn lock(directory: &Path) -> Result<File, String> {
+    let path = directory.join("lock");
+    let open = || File::options().create(true).read(true).write(true).truncate(false).open(&path);
+    let file = open().map_err(|error| format!("could not open {}: {error}", path.display()))?;
+    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {
+            // For people who find the directory locked.
+            let _ = fs::write(&path, format!("{}\n", std::process::id()));
+            Ok(file)
+        }
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let holder = fs::read_to_string(&path).unwrap_or_default();
+            Err(format!(
+                "the directory {} is in use by another kron-server (process {}); \
+                 stop that one, or choose another directory with --data",
+                directory.display(),
+                holder.trim()
+            ))
+        }
+        Err(error) => Err(format!("could not lock {}: {error}", path.display())),
+    }
+}

@@ -1,0 +1,174 @@
+//! Verbs about cron jobs.
+
+use jiff::{SignedDuration, Timestamp};
+use kron_zones::Zones;
+
+use crate::clock::floor_second;
+use crate::cron::{Compiled, Cron, Registration};
+use crate::job::Job;
+use crate::members::{Members, read_as};
+use crate::refusal::Refusal;
+use crate::store::{Answer, Rules};
+
+use super::desk::{Desk, body};
+
+/// The most cron jobs that one transaction settles.
+const TURNS_MAX: usize = 500;
+
+/// How many jobs of one cron job may wait before the log warns.
+const WAITING_UNREMARKABLE: u64 = 2;
+
+/// When a cron job whose zone cannot be read any more is looked at again.
+const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(60);
+
+pub(super) fn register(
+    desk: &mut Desk<'_>,
+    rules: &Rules,
+    zones: &Zones,
+    registration: Registration,
+    now: Timestamp,
+) -> Answer<(Cron, Compiled, bool)> {
+    let Registration { definition, enabled, .. } = registration;
+    let Some(mut cron) = desk.cron(&definition.name)? else {
+        let compiled = definition.compile(now, zones)?;
+        let cron = Cron::new(definition, &compiled, enabled.unwrap_or(true), now);
+        desk.save_cron(&cron)?;
+        return Ok((cron, compiled, true));
+    };
+    settle(desk, rules, zones, &mut cron, floor_second(now), now)?;
+    let enabled = enabled.unwrap_or(cron.enabled);
+    let compiled = cron.redefine(definition, enabled, zones, now)?;
+    desk.save_cron(&cron)?;
+    Ok((cron, compiled, false))
+}
+
+pub(super) fn patch(
+    desk: &mut Desk<'_>,
+    rules: &Rules,
+    zones: &Zones,
+    name: &str,
+    change: Members,
+    now: Timestamp,
+) -> Answer<(Cron, Compiled)> {
+    let Some(mut cron) = desk.cron(name)? else { return Err(Refusal::not_found("cron job", name)) };
+    if let Some(other) = change.0.get("name") {
+        let other: String = read_as(other, "name", "the name of the cron job")?;
+        if other != name {
+            return Err(crate::cron::renamed(name, &other));
+        }
+    }
+    let mut members = cron.definition.members();
+    members.0.extend(lay_over(change)?.0);
+    let registration = Registration::read(members, zones, now)?;
+    settle(desk, rules, zones, &mut cron, floor_second(now), now)?;
+    let enabled = registration.enabled.unwrap_or(cron.enabled);
+    let compiled = cron.redefine(registration.definition, enabled, zones, now)?;
+    desk.save_cron(&cron)?;
+    Ok((cron, compiled))
+}
+
+/// A change in either shape, in the shape of what it is laid over.
+fn lay_over(mut change: Members) -> Answer<Members> {
+    if let Some(template) = change.take_members("job_template")? {
+        for (name, value) in template.0 {
+            change.0.entry(name).or_insert(value);
+        }
+    }
+    if let Some(expression) = change.take("expression") {
+        change.0.entry("cron".into()).or_insert(expression);
+    }
+    Ok(change)
+}
+
+/// Settles what cron jobs have due at a second, some at a time.
+pub(super) fn turn_due(
+    desk: &mut Desk<'_>,
+    rules: &Rules,
+    zones: &Zones,
+    stamp: Timestamp,
+    actual: Timestamp,
+) -> Answer<bool> {
+    let sql = "SELECT body FROM crons WHERE next_look <= ?1 ORDER BY next_look, name LIMIT ?2";
+    let due: Vec<Cron> = desk.many(sql, &[&stamp.as_second(), &(TURNS_MAX as u64)], body)?;
+    let more = due.len() == TURNS_MAX;
+    for mut cron in due {
+        // One cron job's trouble is not another's.
+        let settled = desk.in_savepoint(|desk| settle(desk, rules, zones, &mut cron, stamp, actual));
+        if let Err(refusal) = settled {
+            let name = &cron.definition.name;
+            tracing::error!(cron = name, error = refusal.message, "could not settle a cron job");
+            cron.next_look = stamp.checked_add(LOOK_AGAIN).ok();
+            let look = cron.next_look.map(Timestamp::as_second);
+            desk.execute("UPDATE crons SET next_look = ?2 WHERE name = ?1", &[name, &look])?;
+        }
+    }
+    Ok(more)
+}
+
+/// Settles what one cron job has due, as a whole.
+fn settle(
+    desk: &mut Desk<'_>,
+    rules: &Rules,
+    zones: &Zones,
+    cron: &mut Cron,
+    stamp: Timestamp,
+    actual: Timestamp,
+) -> Answer<()> {
+    if cron.next_look.is_none_or(|look| look > stamp) {
+        return Ok(());
+    }
+    let compiled = cron.definition.compile(cron.anchor, zones)?;
+    let active = desk.active(&cron.definition.name, rules.counting)?;
+    let turn = cron.turn(&compiled, &active, stamp, actual);
+    let name = cron.definition.name.clone();
+    for id in turn.cancels {
+        if let Some(mut kept) = desk.job(&id)? {
+            if let Ok(events) = kept.job.cancel(Some("cancel_previous"), actual) {
+                desk.save(&kept)?;
+                desk.tell(events)?;
+            }
+        }
+    }
+    for occurrence in &turn.occurrences {
+        desk.record(&name, occurrence)?;
+        tracing::info!(
+            cron = name, scheduled = %occurrence.scheduled, reason = occurrence.reason.name(),
+            count = occurrence.count, "no job was made",
+        );
+    }
+    desk.tell(turn.events)?;
+    for fire in turn.fires {
+        if !desk.record(&name, &fire.occurrence)? {
+            // Whoever recorded it made its job.
+            cron.run_count = cron.run_count.saturating_sub(1);
+            tracing::warn!(cron = name, scheduled = %fire.occurrence.scheduled, "this occurrence has fired before");
+            continue;
+        }
+        desk.insert(&fire.job)?;
+        desk.tell(fire.job.received().into_iter().chain([fire.event]))?;
+        tracing::info!(
+            cron = name, scheduled = %fire.occurrence.scheduled, chosen = ?fire.occurrence.chosen,
+            seed_hash = fire.occurrence.seed_hash, job = fire.job.id, "fired",
+        );
+    }
+    if cron.is_serial() {
+        let waiting = desk.waiting(&name)?;
+        if waiting > WAITING_UNREMARKABLE {
+            tracing::warn!(
+                cron = name,
+                waiting,
+                "more than 2 queued occurrences of this cron job wait for a worker"
+            );
+        }
+    }
+    desk.save_cron(cron)
+}
+
+/// Makes a job of a cron job by hand.
+pub(super) fn run(desk: &mut Desk<'_>, name: &str, now: Timestamp) -> Answer<Option<Job>> {
+    let Some(cron) = desk.cron(name)? else { return Ok(None) };
+    let job = cron.definition.marked_job(None, now);
+    desk.insert(&job)?;
+    desk.tell(job.received())?;
+    Ok(Some(job))
+}

@@ -1,0 +1,314 @@
+//! Rows of the tables, within one transaction.
+
+use jiff::Timestamp;
+use rusqlite::types::ToSql;
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::cron::{Active, Counting, Cron, Occurrence};
+use crate::envelope::new_id;
+use crate::event::Event;
+use crate::job::{Job, State};
+use crate::refusal::{Code, Refusal};
+use crate::store::Worker;
+
+/// What is remembered between transactions. After one that failed it is as it was before.
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    /// The last place that was given in a queue.
+    pub(super) seq: i64,
+    /// The number of the last event.
+    pub(super) last_event: u64,
+    /// Who is said to have sent events.
+    pub(super) source: std::sync::Arc<str>,
+}
+
+/// A transaction, and what belongs to it.
+pub(super) struct Desk<'t> {
+    transaction: &'t Transaction<'t>,
+    memory: &'t mut Memory,
+}
+
+/// A job as it was read, and what its row says beside it.
+pub(super) struct Kept {
+    /// To be changed and saved.
+    pub(super) job: Job,
+    /// Its state when it was read.
+    pub(super) state: State,
+    blocked: bool,
+}
+
+type Answer<T> = Result<T, Refusal>;
+
+impl<'t> Desk<'t> {
+    pub(super) fn new(transaction: &'t Transaction<'t>, memory: &'t mut Memory) -> Desk<'t> {
+        Desk { transaction, memory }
+    }
+
+    /// Does something as a whole or not at all, whatever becomes of the rest of the transaction.
+    pub(super) fn in_savepoint<T>(&mut self, work: impl FnOnce(&mut Desk<'_>) -> Answer<T>) -> Answer<T> {
+        let before = self.memory.clone();
+        self.transaction.execute_batch("SAVEPOINT work").map_err(failed)?;
+        match work(self) {
+            Ok(done) => {
+                self.transaction.execute_batch("RELEASE work").map_err(failed)?;
+                Ok(done)
+            }
+            Err(refusal) => {
+                *self.memory = before;
+                self.transaction.execute_batch("ROLLBACK TO work; RELEASE work").map_err(failed)?;
+                Err(refusal)
+            }
+        }
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        self.transaction
+    }
+
+    pub(super) fn execute(&self, sql: &str, values: &[&dyn ToSql]) -> Answer<usize> {
+        self.transaction.prepare_cached(sql).and_then(|mut it| it.execute(values)).map_err(failed)
+    }
+
+    /// Takes a job in.
+    pub(super) fn insert(&mut self, job: &Job) -> Answer<()> {
+        self.open_queue(&job.queue, job.created_at)?;
+        let blocked = self.must_wait(job, None)?;
+        let sql = "INSERT INTO jobs (id, state, queue, type, priority, seq, due_at, worker, cron, serial, blocked, \
+                   dead_at, ended_at, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+        let seq = self.next_seq();
+        match self.write_row(sql, job, seq, blocked) {
+            Err(error) if is_duplicate(&error) => {
+                let message = format!("a job with the id {} exists", job.id);
+                Err(Refusal::new(Code::Duplicate, message).detail("existing_job_id", job.id.clone().into()))
+            }
+            written => written.map_err(failed),
+        }
+    }
+
+    /// Writes a job back after something happened to it.
+    pub(super) fn save(&mut self, kept: &Kept) -> Answer<()> {
+        let job = &kept.job;
+        let blocked = self.must_wait(job, Some(kept))?;
+        let became_available = job.state == State::Available && kept.state != State::Available;
+        // A job keeps its place unless it comes back to the queue.
+        let seq = if became_available { self.next_seq() } else { -1 };
+        let sql = "UPDATE jobs SET state = ?2, queue = ?3, type = ?4, priority = ?5, \
+                   seq = CASE WHEN ?6 < 0 THEN seq ELSE ?6 END, due_at = ?7, worker = ?8, cron = ?9, serial = ?10, \
+                   blocked = ?11, dead_at = ?12, ended_at = ?13, body = ?14 WHERE id = ?1";
+        self.write_row(sql, job, seq, blocked).map_err(failed)?;
+        if kept.held_the_turn() && !is_in_play(job.state) {
+            self.pass_the_turn(job)?;
+        }
+        Ok(())
+    }
+
+    fn write_row(&self, sql: &str, job: &Job, seq: i64, blocked: bool) -> rusqlite::Result<()> {
+        let ms = |at: Option<Timestamp>| at.map(Timestamp::as_millisecond);
+        let ended = job
+            .state
+            .is_terminal()
+            .then(|| job.completed_at.or(job.cancelled_at).or(job.discarded_at).unwrap_or(job.created_at));
+        let body = json(job);
+        let values = params![
+            job.id,
+            job.state.name(),
+            job.queue,
+            job.kind,
+            job.priority,
+            seq,
+            ms(job.due_at()),
+            job.worker_id,
+            job.cron.as_ref().map(|cron| cron.name.as_str()),
+            job.cron.as_ref().is_some_and(|cron| cron.serial),
+            blocked,
+            ms(job.discarded_at.filter(|_| job.dead)),
+            ms(ended),
+            body,
+        ];
+        self.transaction.prepare_cached(sql)?.execute(values).map(drop)
+    }
+
+    /// Whether a job that waits for others of its cron job has to: one of them has its turn already.
+    fn must_wait(&self, job: &Job, before: Option<&Kept>) -> Answer<bool> {
+        let Some(cron) = job.cron.as_ref().filter(|cron| cron.serial && is_in_play(job.state)) else {
+            return Ok(false);
+        };
+        if let Some(before) = before.filter(|before| is_in_play(before.state)) {
+            return Ok(before.blocked);
+        }
+        let sql = "SELECT EXISTS (SELECT 1 FROM jobs WHERE cron = ?1 AND ended_at IS NULL AND blocked = 0 \
+                   AND serial = 1 AND state IN ('available', 'active') AND id <> ?2)";
+        self.one(sql, &[&cron.name, &job.id], |row| row.get(0)).map(|found| found.unwrap_or(false))
+    }
+
+    /// Lets the next job of its cron job have its turn.
+    fn pass_the_turn(&self, job: &Job) -> Answer<()> {
+        let Some(cron) = job.cron.as_ref() else { return Ok(()) };
+        let sql = "UPDATE jobs SET blocked = 0 WHERE id = (SELECT id FROM jobs WHERE cron = ?1 AND ended_at IS NULL \
+                   AND blocked = 1 AND state = 'available' ORDER BY priority DESC, seq LIMIT 1)";
+        self.execute(sql, &[&cron.name]).map(drop)
+    }
+
+    pub(super) fn job(&self, id: &str) -> Answer<Option<Kept>> {
+        self.one("SELECT body, blocked FROM jobs WHERE id = ?1", &[&id], kept)
+    }
+
+    pub(super) fn jobs(&self, sql: &str, values: &[&dyn ToSql]) -> Answer<Vec<Kept>> {
+        self.many(sql, values, kept)
+    }
+
+    pub(super) fn delete_job(&self, id: &str) -> Answer<()> {
+        self.execute("DELETE FROM jobs WHERE id = ?1", &[&id]).map(drop)
+    }
+
+    /// The jobs of a cron job that count for overlap.
+    pub(super) fn active(&self, cron: &str, counting: Counting) -> Answer<Vec<Active>> {
+        let sql = match counting {
+            Counting::Active => {
+                "SELECT body, blocked FROM jobs WHERE cron = ?1 AND ended_at IS NULL AND state = 'active'"
+            }
+            Counting::Unfinished => "SELECT body, blocked FROM jobs WHERE cron = ?1 AND ended_at IS NULL",
+        };
+        let of = |kept: Kept| Active {
+            job_id: kept.job.id,
+            scheduled: kept.job.cron.and_then(|cron| cron.scheduled),
+        };
+        Ok(self.jobs(sql, &[&cron])?.into_iter().map(of).collect())
+    }
+
+    /// How many jobs of a cron job wait for a worker.
+    pub(super) fn waiting(&self, cron: &str) -> Answer<u64> {
+        let sql = "SELECT count(*) FROM jobs WHERE cron = ?1 AND ended_at IS NULL AND state = 'available'";
+        self.one(sql, &[&cron], |row| row.get(0)).map(|count| count.unwrap_or(0))
+    }
+
+    pub(super) fn open_queue(&self, name: &str, now: Timestamp) -> Answer<()> {
+        let sql = "INSERT OR IGNORE INTO queues (name, paused, created_at) VALUES (?1, 0, ?2)";
+        self.execute(sql, &[&name, &now.as_millisecond()]).map(drop)
+    }
+
+    pub(super) fn save_cron(&self, cron: &Cron) -> Answer<()> {
+        let sql = "INSERT INTO crons (name, enabled, next_look, body) VALUES (?1, ?2, ?3, ?4) \
+                   ON CONFLICT (name) DO UPDATE SET enabled = ?2, next_look = ?3, body = ?4";
+        let look = cron.next_look.map(Timestamp::as_second);
+        self.execute(sql, &[&cron.definition.name, &cron.enabled, &look, &json(cron)]).map(drop)
+    }
+
+    pub(super) fn cron(&self, name: &str) -> Answer<Option<Cron>> {
+        self.one("SELECT body FROM crons WHERE name = ?1", &[&name], body)
+    }
+
+    /// Writes an occurrence into the record, unless it is there already.
+    pub(super) fn record(&self, cron: &str, occurrence: &Occurrence) -> Answer<bool> {
+        let sql = "INSERT OR IGNORE INTO occurrences (cron, scheduled, kind, last, actual, body) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let last = occurrence.last.unwrap_or(occurrence.scheduled).as_second();
+        let (scheduled, actual) = (occurrence.scheduled.as_second(), occurrence.actual.as_millisecond());
+        let kind = occurrence.kind.name();
+        self.execute(sql, &[&cron, &scheduled, &kind, &last, &actual, &json(occurrence)])
+            .map(|rows| rows == 1)
+    }
+
+    pub(super) fn tell(&mut self, events: impl IntoIterator<Item = Event>) -> Answer<()> {
+        let sql = "INSERT INTO events (seq, id, type, subject, queue, job_type, at, body) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        for event in events {
+            let id = format!("evt_{}", new_id(event.time));
+            let body = event.view(&id, &self.memory.source).to_string();
+            self.memory.last_event += 1;
+            let (seq, at) = (self.memory.last_event, event.time.as_millisecond());
+            let (queue, job_type) = (event.queue, event.job_type);
+            self.execute(sql, &[&seq, &id, &event.kind, &event.subject, &queue, &job_type, &at, &body])?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn save_worker(&self, worker: &Worker, dies_at: Option<Timestamp>) -> Answer<()> {
+        let sql = "INSERT INTO workers (id, dies_at, body) VALUES (?1, ?2, ?3) \
+                   ON CONFLICT (id) DO UPDATE SET dies_at = ?2, body = ?3";
+        let dies_at = dies_at.map(Timestamp::as_millisecond);
+        self.execute(sql, &[&worker.worker_id, &dies_at, &json(worker)]).map(drop)
+    }
+
+    pub(super) fn one<T>(
+        &self,
+        sql: &str,
+        values: &[&dyn ToSql],
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Answer<Option<T>> {
+        one(self.transaction, sql, values, read)
+    }
+
+    pub(super) fn many<T>(
+        &self,
+        sql: &str,
+        values: &[&dyn ToSql],
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Answer<Vec<T>> {
+        many(self.transaction, sql, values, read)
+    }
+
+    fn next_seq(&mut self) -> i64 {
+        self.memory.seq += 1;
+        self.memory.seq
+    }
+}
+
+impl Kept {
+    /// Whether others waited for it when it was read.
+    fn held_the_turn(&self) -> bool {
+        self.job.cron.as_ref().is_some_and(|cron| cron.serial) && is_in_play(self.state) && !self.blocked
+    }
+}
+
+fn is_in_play(state: State) -> bool {
+    matches!(state, State::Active | State::Available)
+}
+
+pub(super) fn kept(row: &Row<'_>) -> rusqlite::Result<Kept> {
+    let job: Job = body(row)?;
+    Ok(Kept { state: job.state, blocked: row.get(1)?, job })
+}
+
+/// The first column, which is JSON.
+pub(super) fn body<T: DeserializeOwned>(row: &Row<'_>) -> rusqlite::Result<T> {
+    let text = row.get_ref(0)?.as_str()?;
+    serde_json::from_str(text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
+    })
+}
+
+pub(super) fn one<T>(
+    connection: &Connection,
+    sql: &str,
+    values: &[&dyn ToSql],
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> Answer<Option<T>> {
+    let found = connection.prepare_cached(sql).and_then(|mut it| it.query_row(values, read).optional());
+    found.map_err(failed)
+}
+
+pub(super) fn many<T>(
+    connection: &Connection,
+    sql: &str,
+    values: &[&dyn ToSql],
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Answer<Vec<T>> {
+    let found = connection.prepare_cached(sql).and_then(|mut it| it.query_map(values, read)?.collect());
+    found.map_err(failed)
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("strings, numbers and maps of them are JSON")
+}
+
+fn is_duplicate(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
+pub(super) fn failed(error: rusqlite::Error) -> Refusal {
+    Refusal::backend(&error)
+}

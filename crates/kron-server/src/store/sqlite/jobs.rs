@@ -1,0 +1,286 @@
+//! Verbs about jobs, queues and workers.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::event::Event;
+use crate::job::{Job, State};
+use crate::refusal::Refusal;
+use crate::store::{
+    Answer, Beat, Beaten, Change, Changed, Fetch, Queue, Retention, Rules, Worker, WorkerState,
+};
+
+use super::desk::{Desk, Kept, body};
+
+/// The most jobs that one transaction changes because their time has come.
+const ADVANCE_MAX: usize = 500;
+
+/// The most rows of each table that one transaction forgets.
+const PRUNE_MAX: u32 = 5_000;
+
+/// How long a worker that has sent heartbeats may be silent before it counts as dead.
+const WORKER_SILENCE: SignedDuration = SignedDuration::from_secs(30);
+
+/// The most workers that one transaction finds dead.
+const DEATHS_MAX: usize = 50;
+
+pub(super) fn change(
+    desk: &mut Desk<'_>,
+    rules: &Rules,
+    id: &str,
+    change: Change,
+    now: Timestamp,
+) -> Answer<Changed> {
+    let Some(mut kept) = desk.job(id)? else {
+        let what = if matches!(change, Change::Revive) { "dead letter" } else { "job" };
+        return Err(Refusal::not_found(what, id));
+    };
+    // What time has done to it by now comes first.
+    let mut events = kept.job.advance(luck(), now);
+    let (before, attempt) = (kept.job.state, kept.job.attempt);
+    let job = &mut kept.job;
+    let changed = match change {
+        Change::Activate => job.activate(now),
+        Change::Ack { worker_id, result } => job.ack(worker_id.as_deref(), result, now),
+        Change::Cancel => job.cancel(None, now),
+        Change::Nack(nack) => job.nack(nack, luck(), now),
+        Change::Report(progress) => {
+            job.report(progress, rules.defaults);
+            Ok(Vec::new())
+        }
+        Change::Revive => job.revive(now),
+    };
+    events.extend(changed?);
+    desk.save(&kept)?;
+    desk.tell(events)?;
+    Ok(Changed { job: kept.job, before, attempt })
+}
+
+pub(super) fn fetch(desk: &mut Desk<'_>, rules: &Rules, fetch: &Fetch, now: Timestamp) -> Answer<Vec<Job>> {
+    if let Some(id) = &fetch.worker_id {
+        let worker: Option<Worker> = desk.one("SELECT body FROM workers WHERE id = ?1", &[id], body)?;
+        if worker.is_some_and(|worker| worker.state != WorkerState::Running) {
+            return Ok(Vec::new());
+        }
+    }
+    let mut claimed = Vec::new();
+    for queue in &fetch.queues {
+        let paused = desk.one("SELECT paused FROM queues WHERE name = ?1", &[queue], |row| row.get(0))?;
+        if paused == Some(true) {
+            continue;
+        }
+        let sql = "SELECT body, blocked FROM jobs WHERE queue = ?1 AND state = 'available' AND blocked = 0 \
+                   ORDER BY priority DESC, seq LIMIT ?2";
+        let left = fetch.count.saturating_sub(claimed.len());
+        for mut kept in desk.jobs(sql, &[queue, &(left as u64)])? {
+            // It may have expired a moment ago.
+            let mut events = kept.job.advance(luck(), now);
+            if kept.job.state == State::Available {
+                let worker = fetch.worker_id.as_deref();
+                events.extend(kept.job.claim(worker, fetch.visibility_ms, rules.defaults, now));
+            }
+            desk.save(&kept)?;
+            desk.tell(events)?;
+            if kept.job.state == State::Active {
+                claimed.push(kept.job);
+            }
+        }
+        if claimed.len() >= fetch.count {
+            break;
+        }
+    }
+    Ok(claimed)
+}
+
+pub(super) fn beat(desk: &mut Desk<'_>, rules: &Rules, beat: &Beat, now: Timestamp) -> Answer<Beaten> {
+    let known: Option<Worker> =
+        desk.one("SELECT body FROM workers WHERE id = ?1", &[&beat.worker_id], body)?;
+    let is_new = known.as_ref().is_none_or(|worker| worker.dead);
+    let mut worker = known.unwrap_or_else(|| Worker {
+        worker_id: beat.worker_id.clone(),
+        state: WorkerState::Running,
+        first_seen: now,
+        last_seen: now,
+        dead: false,
+        active_jobs: Vec::new(),
+        about: beat.about.clone(),
+    });
+    worker.dead = false;
+    worker.last_seen = now;
+    worker.active_jobs.clone_from(&beat.jobs);
+    worker.about.0.extend(beat.about.0.clone());
+    let mut beaten = Beaten { state: worker.state, extended: 0, cancelled: Vec::new(), lost: Vec::new() };
+    for id in &beat.jobs {
+        let Some(mut kept) = desk.job(id)? else {
+            beaten.lost.push(id.clone());
+            continue;
+        };
+        let late = kept.job.advance(luck(), now);
+        let told = kept.job.beat(&beat.worker_id, beat.visibility_ms, rules.defaults, now);
+        match told {
+            Some(event) => {
+                beaten.extended += 1;
+                desk.tell(late.into_iter().chain([event]))?;
+                desk.save(&kept)?;
+            }
+            None => {
+                if !late.is_empty() {
+                    desk.tell(late)?;
+                    desk.save(&kept)?;
+                }
+                let list =
+                    if kept.job.state == State::Cancelled { &mut beaten.cancelled } else { &mut beaten.lost };
+                list.push(id.clone());
+            }
+        }
+        if rules.directives {
+            beaten.state = directive(&kept).unwrap_or(beaten.state);
+        }
+    }
+    if is_new {
+        desk.tell([Event::new("worker.started", beat.worker_id.clone(), now)
+            .with("worker_id", beat.worker_id.clone())])?;
+    }
+    desk.save_worker(&worker, now.checked_add(WORKER_SILENCE).ok())?;
+    Ok(beaten)
+}
+
+/// What a job of a conformance test wants its worker to be told.
+fn directive(kept: &Kept) -> Option<WorkerState> {
+    match kept.job.meta.value("test_directive") {
+        Some(Value::String(word)) if word == "quiet" => Some(WorkerState::Quiet),
+        Some(Value::String(word)) if word == "terminate" => Some(WorkerState::Terminate),
+        _ => None,
+    }
+}
+
+pub(super) fn direct(desk: &mut Desk<'_>, id: &str, state: WorkerState, now: Timestamp) -> Answer<Worker> {
+    let worker: Option<Worker> = desk.one("SELECT body FROM workers WHERE id = ?1", &[&id], body)?;
+    let Some(mut worker) = worker else { return Err(Refusal::not_found("worker", id)) };
+    if worker.state == WorkerState::Terminate && state != WorkerState::Terminate {
+        return Err(Refusal::conflict(format!(
+            "worker {id} has been told to terminate and cannot be told otherwise"
+        )));
+    }
+    worker.state = state;
+    let kind = match state {
+        WorkerState::Quiet => "worker.quiet",
+        WorkerState::Running => "worker.started",
+        WorkerState::Terminate => "worker.stopped",
+    };
+    desk.tell([Event::new(kind, id, now).with("worker_id", id)])?;
+    let dies_at = if worker.dead { None } else { worker.last_seen.checked_add(WORKER_SILENCE).ok() };
+    desk.save_worker(&worker, dies_at)?;
+    Ok(worker)
+}
+
+/// Carries out what time alone has changed about jobs and workers.
+pub(super) fn advance(desk: &mut Desk<'_>, now: Timestamp) -> Answer<bool> {
+    let sql = "SELECT body, blocked FROM jobs WHERE due_at <= ?1 ORDER BY due_at LIMIT ?2";
+    let due = desk.jobs(sql, &[&now.as_millisecond(), &(ADVANCE_MAX as u64)])?;
+    let more = due.len() == ADVANCE_MAX;
+    for mut kept in due {
+        let events = kept.job.advance(luck(), now);
+        desk.save(&kept)?;
+        desk.tell(events)?;
+    }
+    let sql = "SELECT body FROM workers WHERE dies_at <= ?1 LIMIT ?2";
+    let silent: Vec<Worker> = desk.many(sql, &[&now.as_millisecond(), &(DEATHS_MAX as u64)], body)?;
+    let more = more || silent.len() == DEATHS_MAX;
+    for worker in silent {
+        bury(desk, worker, now)?;
+    }
+    Ok(more)
+}
+
+/// A worker has been silent for too long: its jobs go back.
+fn bury(desk: &mut Desk<'_>, mut worker: Worker, now: Timestamp) -> Answer<()> {
+    let sql = "SELECT body, blocked FROM jobs WHERE worker = ?1";
+    for mut kept in desk.jobs(sql, &[&worker.worker_id])? {
+        let events = kept.job.lose_worker(luck(), now);
+        desk.save(&kept)?;
+        desk.tell(events)?;
+    }
+    worker.dead = true;
+    worker.active_jobs.clear();
+    let id = worker.worker_id.clone();
+    desk.tell([Event::new("worker.stopped", id.clone(), now)
+        .with("worker_id", id)
+        .with("reason", "silence")])?;
+    desk.save_worker(&worker, None)
+}
+
+pub(super) fn delete_dead(desk: &mut Desk<'_>, id: &str, now: Timestamp) -> Answer<()> {
+    match desk.job(id)? {
+        Some(kept) if kept.job.dead => {
+            desk.delete_job(id)?;
+            let event = Event::new("dead_letter.deleted", id, now).with("job_id", id);
+            desk.tell([event.with("job_type", kept.job.kind).with("queue", kept.job.queue)])
+        }
+        _ => Err(Refusal::not_found("dead letter", id)),
+    }
+}
+
+pub(super) fn pause(desk: &mut Desk<'_>, name: String, paused: bool, now: Timestamp) -> Answer<Queue> {
+    desk.open_queue(&name, now)?;
+    let changed =
+        desk.execute("UPDATE queues SET paused = ?2 WHERE name = ?1 AND paused <> ?2", &[&name, &paused])?;
+    if changed > 0 {
+        let kind = if paused { "queue.paused" } else { "queue.resumed" };
+        let mut event = Event::new(kind, name.clone(), now).with("queue", name.clone());
+        event.queue = Some(name.clone());
+        desk.tell([event])?;
+    }
+    let created: Option<i64> =
+        desk.one("SELECT created_at FROM queues WHERE name = ?1", &[&name], |row| row.get(0))?;
+    let created_at = created.and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or(now);
+    Ok(Queue { name, paused, created_at })
+}
+
+/// Forgets what is older than is kept, some at a time.
+pub(super) fn prune(desk: &mut Desk<'_>, keep: &Retention, now: Timestamp) -> Answer<bool> {
+    let before = |days: u32| {
+        let age = SignedDuration::from_hours(24 * i64::from(days));
+        now.checked_sub(age).unwrap_or(Timestamp::MIN).as_millisecond()
+    };
+    let most = PRUNE_MAX;
+    let ended = desk.execute(
+        "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE ended_at < ?1 AND dead_at IS NULL LIMIT ?2)",
+        &[&before(keep.jobs_days), &most],
+    )?;
+    let dead = desk.execute(
+        "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE dead_at < ?1 LIMIT ?2)",
+        &[&before(keep.dead_days), &most],
+    )?;
+    let too_many_dead = desk.execute(
+        "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE dead_at IS NOT NULL \
+         ORDER BY dead_at DESC LIMIT ?2 OFFSET ?1)",
+        &[&keep.dead_max, &most],
+    )?;
+    let events = desk.execute(
+        "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < ?1 ORDER BY seq LIMIT ?2)",
+        &[&before(keep.events_days), &most],
+    )?;
+    let too_many_events = desk.execute(
+        "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE seq <= \
+         (SELECT max(seq) FROM events) - ?1 ORDER BY seq LIMIT ?2)",
+        &[&keep.events_max, &most],
+    )?;
+    let occurrences = desk.execute(
+        "DELETE FROM occurrences WHERE (cron, scheduled, kind) IN \
+         (SELECT cron, scheduled, kind FROM occurrences WHERE actual < ?1 LIMIT ?2)",
+        &[&before(keep.occurrences_days), &most],
+    )?;
+    let workers = desk.execute(
+        "DELETE FROM workers WHERE dies_at IS NULL AND json_extract(body, '$.last_seen') < ?1",
+        &[&crate::times::stamp(Timestamp::from_millisecond(before(keep.events_days)).unwrap_or(now))],
+    )?;
+    let pruned = [ended, dead, too_many_dead, events, too_many_events, occurrences];
+    tracing::debug!(?pruned, workers, "forgot what was old");
+    Ok(pruned.iter().any(|rows| *rows == most as usize))
+}
+
+/// A number from 0 to 1.
+fn luck() -> f64 {
+    getrandom::u32().map_or(0.5, |n| f64::from(n) / f64::from(u32::MAX))
+}
