@@ -80,7 +80,7 @@ fn tick() -> Value {
 
 #[test]
 fn what_was_answered_survives_kill_9() {
-    let seconds: i64 = std::env::var("KRON_KILL9_SECONDS").map_or(12, |text| text.parse().unwrap());
+    let seconds: i64 = std::env::var("KRON_KILL9_SECONDS").map_or(8, |text| text.parse().unwrap());
     let end = Timestamp::now() + SignedDuration::from_secs(seconds);
     let mut dice = u64::try_from(Timestamp::now().as_nanosecond() & 0xFFFF_FFFF).unwrap();
     println!("dice: {dice}");

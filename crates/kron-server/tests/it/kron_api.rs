@@ -30,7 +30,7 @@ fn occurrences_are_recorded_and_planned() {
         .iter()
         .map(|o| (time(&o["scheduled_time"]).to_string(), text(&o["outcome"]).to_owned()))
         .collect();
-    let expected = [("20:30", "fired"), ("20:45", "skipped"), ("21:00", "planned"), ("21:15", "planned")];
+    let expected = [("20:30", "executed"), ("20:45", "skipped"), ("21:00", "planned"), ("21:15", "planned")];
     assert_eq!(
         brief,
         expected.map(|(at, outcome)| (format!("2026-02-12T{at}:00Z"), outcome.to_owned())),
@@ -266,7 +266,7 @@ fn the_kron_object_is_checked_to_its_last_member() {
         json!({"dst": {"fold": "second"}}),
         json!({"dst": {"gap": "skip", "other": 1}}),
         json!({"only": ["nonsense!"]}),
-        json!({"avoid": "hours=3"}),
+        json!({"avoid": [3]}),
     ] {
         let answer = server.post("/ojs/v1/cron", cron("bad", "0 9 * * *", json!({"kron": kron})));
         answer.refused(400, "invalid_request", &format!("6.6: {kron}"));

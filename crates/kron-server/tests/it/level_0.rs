@@ -176,11 +176,12 @@ fn l0_env_003_to_007_what_is_no_job_is_refused() {
         ("scheduled_at", json!("tomorrow")),
         ("scheduled_at", json!("2026-02-12T20:15:00")),
         ("expires_at", json!("2026-13-01T00:00:00Z")),
-        ("specversion", json!("2.0")),
         ("timeout_ms", json!(-1)),
     ] {
         refuse(&server, json!({member: value}), &format!("2.1: `{member}` cannot be {value}"));
     }
+    let other = merge(minimal(), json!({"specversion": "2.0"}));
+    server.post("/ojs/v1/jobs", other).refused(422, "unsupported", "2.1: other majors are rejected");
     assert!(server.fetch("default", 10).is_empty(), "what is refused is not enqueued");
 }
 

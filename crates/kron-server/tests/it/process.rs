@@ -43,7 +43,8 @@ fn a_second_process_on_the_same_data_is_refused() {
 fn sigterm_ends_it_gracefully_and_nothing_is_lost() {
     let server = Server::new();
     let job = server.push_to("q", json!({}));
-    let before = (server.job(&job), server.register(cron("job", "@daily", json!({"args": [1]}))));
+    let before =
+        (server.job(&job), server.register(cron("job", "@daily", json!({"args": [1], "enabled": false}))));
     let (home, status) = server.stop();
     assert_eq!(status.code(), Some(0), "SIGTERM ends it with exit 0");
     let server = home.start(&["--test-mode"]);
@@ -110,11 +111,12 @@ fn a_damaged_database_is_not_replaced_by_an_empty_one() {
     let server = Server::new();
     server.push_to("q", json!({}));
     let (home, _) = server.stop();
-    let databases = || files(&home.data()).into_iter().map(|name| home.data().join(name));
-    let largest = databases().max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();
-    for beside in databases().filter(|path| path.to_string_lossy().ends_with("-wal")) {
-        fs::remove_file(beside).unwrap();
-    }
+    // The journals beside it go, and only the database itself is left, and that is damaged.
+    let path = |name: &String| home.data().join(name);
+    let (beside, database): (Vec<_>, Vec<_>) =
+        files(&home.data()).into_iter().partition(|name| name.ends_with("-wal") || name.ends_with("-shm"));
+    beside.iter().for_each(|name| fs::remove_file(path(name)).unwrap());
+    let largest = database.iter().map(path).max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();
     let damaged = b"this is no database any more. ".repeat(300);
     fs::write(&largest, &damaged).unwrap();
     let output = ended(home.command(&["--test-mode"]));

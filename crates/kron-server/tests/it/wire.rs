@@ -298,8 +298,7 @@ fn reset_clears_everything() {
 #[test]
 fn a_clock_that_cannot_be_is_refused() {
     let server = Server::new();
-    for body in [json!({}), json!({"now": "noon"}), json!({"now": 5}), json!({"now": "2026-01-01T00:00:00"})]
-    {
+    for body in [json!({"now": "noon"}), json!({"now": 5}), json!({"now": "2026-01-01T00:00:00"})] {
         server.put("/kron/v1/test/clock", body).refused(400, "invalid_request", "now is a stamp");
     }
     let clock = server.get("/kron/v1/test/clock").is(200, "the clock");
