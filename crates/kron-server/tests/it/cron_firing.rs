@@ -741,3 +741,38 @@ fn section_2_2_bad_options_are_refused_at_registration() {
         assert!(told == code || told == "invalid_request", "2.2: as for a job: {options}: {told}");
     }
 }
+
+#[test]
+fn section_6_3_runs_belong_together_by_the_name_of_their_cron_job() {
+    let (server, run) = with_active_run("skip");
+    let shared = json!({"options": {"queue": NAME}, "overlap_policy": "skip"});
+    server.register(cron("neighbour", "* * * * *", shared));
+    server.clock("2026-02-12T20:17:00Z");
+    assert_eq!(server.fires("neighbour").len(), 1, "6.3: another name in the same queue is nobody's overlap");
+    assert_eq!(server.fires(NAME).len(), 1, "6.3: its own is");
+
+    server.delete("/ojs/v1/cron/job").is(200, "8.4: the run goes on");
+    server.register(cron(NAME, "* * * * *", json!({"overlap_policy": "skip"})));
+    server.clock("2026-02-12T20:18:00Z");
+    let skipped = server.cron_events("cron.skipped", NAME);
+    assert_eq!(
+        skipped.last().unwrap()["active_job_id"],
+        *run,
+        "6.3: the name is the correlation key: {skipped:?}"
+    );
+    server.ack(&run).is(200, "ack");
+    server.clock("2026-02-12T20:19:00Z");
+    assert_eq!(server.fires(NAME).len(), 2, "6.3: and then it fires");
+}
+
+#[test]
+fn section_8_5_a_policy_changed_by_patch_counts_for_the_runs_that_are_active() {
+    let (server, first) = with_active_run("allow");
+    server.clock("2026-02-12T20:17:00Z");
+    let second = text(&server.fetch_one(NAME)["id"]).to_owned();
+    server.patch("/ojs/v1/cron/job", json!({"overlap_policy": "cancel_previous"})).is(200, "decision 16");
+    server.clock("2026-02-12T20:18:00Z");
+    let states = [server.state(&first), server.state(&second)];
+    assert_eq!(states, ["cancelled", "cancelled"], "6.1 cancel_previous: no run is left beside the new one");
+    assert_eq!(server.fetch(NAME, 10).len(), 1, "6.1 cancel_previous: the new one");
+}

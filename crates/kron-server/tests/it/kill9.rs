@@ -176,26 +176,39 @@ fn check_cron(server: &Server, created: Timestamp, until: Timestamp) {
         assert!(jobs.contains(fire), "decision 15: the event and the job are one transaction: {fire}");
     }
 
-    // Every second from registration to now, and what is recorded of it.
-    let mut seconds: BTreeMap<i64, u32> =
-        (created.as_second() + 1..=until.as_second()).map(|s| (s, 0)).collect();
     let rows = server.occurrences(TICK, &created.to_string(), &until.to_string());
-    for row in &rows {
-        let (first, last) = match &row["first"] {
-            Value::String(_) => (time(&row["first"]).as_second(), time(&row["last"]).as_second()),
-            _ => (time(&row["scheduled_time"]).as_second(), time(&row["scheduled_time"]).as_second()),
-        };
-        if row["count"].is_number() {
-            assert_eq!(row["count"], last - first + 1, "a range counts its seconds: {row}");
-        }
-        assert_ne!(row["outcome"], "planned", "what is past is settled: {row}");
-        for second in first..=last {
-            seconds.entry(second).and_modify(|rows| *rows += 1);
-        }
-    }
-    let wrong: Vec<_> = seconds.iter().filter(|(_, rows)| **rows != 1).collect();
+    assert!(!rows.iter().any(|row| row["outcome"] == "planned"), "what is past is settled: {rows:?}");
+    let wrong = not_once(&rows, created.as_second() + 1, until.as_second());
     assert!(
         wrong.is_empty(),
         "every due second has exactly one recorded outcome; not so: {wrong:?} of {rows:?}"
     );
+}
+
+/// The seconds that are not in the record exactly once.
+fn not_once(rows: &[Value], first: i64, last: i64) -> Vec<i64> {
+    let mut seconds: BTreeMap<i64, u32> = (first..=last).map(|second| (second, 0)).collect();
+    for row in rows {
+        let range = if row["first"].is_string() { ["first", "last"] } else { ["scheduled_time"; 2] };
+        let [from, to] = range.map(|end| time(&row[end]).as_second());
+        if row["count"].is_number() {
+            assert_eq!(row["count"], to - from + 1, "a range counts its seconds: {row}");
+        }
+        (from..=to).for_each(|second| *seconds.entry(second).or_default() += 1);
+    }
+    seconds.into_iter().filter(|(_, rows)| *rows != 1).map(|(second, _)| second).collect()
+}
+
+#[test]
+fn the_checker_finds_what_is_lost_and_what_is_twice() {
+    let fired = |second: u32| json!({"outcome": "executed", "scheduled_time": format!("1970-01-01T00:00:0{second}Z")});
+    let missed = json!({
+        "outcome": "missed", "scheduled_time": "1970-01-01T00:00:02Z", "count": 3,
+        "first": "1970-01-01T00:00:02Z", "last": "1970-01-01T00:00:04Z",
+    });
+    let whole = [fired(1), missed.clone(), fired(5)];
+    assert!(not_once(&whole, 1, 5).is_empty(), "a whole record");
+    assert_eq!(not_once(&[fired(1), missed.clone()], 1, 5), [5], "one is lost");
+    assert_eq!(not_once(&[fired(1), missed, fired(4), fired(5)], 1, 5), [4], "one is there twice");
+    assert_eq!(not_once(&[fired(1), fired(2), fired(2)], 1, 3), [2, 3], "both");
 }

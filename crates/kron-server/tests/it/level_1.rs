@@ -456,3 +456,26 @@ fn section_4_12_queues_come_into_being_on_first_use() {
     }
     assert_eq!(answer["pagination"]["total"], 2, "1.6");
 }
+
+#[test]
+fn section_4_7_a_worker_that_is_ending_gets_nothing_more() {
+    let server = Server::new();
+    server.push_to("q", json!({}));
+    for state in ["quiet", "terminate"] {
+        let beat = json!({"worker_id": state, "state": state, "active_jobs": []});
+        server.post("/ojs/v1/workers/heartbeat", beat).is(200, "4.10: a worker says its state");
+        assert!(server.fetch_as(state, "q").is_empty(), "4.7: a worker known to be {state} gets nothing");
+    }
+    assert_eq!(server.fetch_as("w-1", "q").len(), 1, "4.7: others do");
+}
+
+#[test]
+fn section_4_7_a_fetch_for_any_number_is_answered() {
+    let server = Server::new();
+    (0..3).for_each(|_| drop(server.push_to("q", json!({}))));
+    for count in [json!(0), json!(-1), json!(1.5), json!("many"), json!(u64::MAX), json!(null)] {
+        let answer = server.post("/ojs/v1/workers/fetch", json!({"queues": ["none"], "count": count}));
+        assert!([200, 400].contains(&answer.status), "4.7: count {count}: {}", answer.text);
+    }
+    assert_eq!(server.fetch("q", 1_000_000).len(), 3, "4.7: as many as there are");
+}
