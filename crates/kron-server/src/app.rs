@@ -94,11 +94,10 @@ impl App {
                 changed = due.changed() => if changed.is_err() { return },
             }
             let now = self.clock.now();
-            if due.borrow().jobs.is_some_and(|due| due <= now) {
-                if let Err(refusal) = self.store.advance(now).await {
-                    tracing::error!(error = refusal.message, "could not advance jobs");
-                    tokio::time::sleep(BACK_OFF).await;
-                }
+            let is_due = due.borrow().jobs.is_some_and(|due| due <= now);
+            if is_due && let Err(refusal) = self.store.advance(now).await {
+                tracing::error!(error = refusal.message, "could not advance jobs");
+                tokio::time::sleep(BACK_OFF).await;
             }
         }
     }
@@ -115,11 +114,10 @@ impl App {
                 changed = due.changed() => if changed.is_err() { return },
             }
             let now = self.clock.now();
-            if due.borrow().crons.is_some_and(|due| due <= now) {
-                if let Err(refusal) = self.look(now).await {
-                    tracing::error!(error = refusal.message, "could not look at cron jobs");
-                    tokio::time::sleep(BACK_OFF).await;
-                }
+            let is_due = due.borrow().crons.is_some_and(|due| due <= now);
+            if is_due && let Err(refusal) = self.look(now).await {
+                tracing::error!(error = refusal.message, "could not look at cron jobs");
+                tokio::time::sleep(BACK_OFF).await;
             }
         }
     }

@@ -71,6 +71,10 @@ impl Cron {
     ///
     /// A schedule that has not changed goes on as it was; a changed one, and one that is enabled again,
     /// counts from now.
+    ///
+    /// # Errors
+    ///
+    /// If the definition cannot be compiled.
     pub fn redefine(
         &mut self,
         definition: Definition,

@@ -227,6 +227,10 @@ fn check_version(request: &Request) -> Result<(), Refusal> {
 }
 
 /// An object in a reply of 200.
+///
+/// # Errors
+///
+/// Never; it is what handlers end with.
 pub fn ok(object: &Object) -> Answer {
     Ok(Reply::ok(object))
 }

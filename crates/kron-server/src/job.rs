@@ -241,7 +241,7 @@ pub struct Nack {
 }
 
 /// What holds for every job that does not say otherwise.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Defaults {
     /// How long one attempt may take.
     pub timeout_ms: u64,

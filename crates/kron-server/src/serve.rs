@@ -2,47 +2,28 @@
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kron_zones::Zones;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::clock::Clock;
-use crate::cron::Counting;
-use crate::job::Defaults;
+use crate::clock::{Clock, instant};
 use crate::routes::router;
-use crate::store::{Retention, Rules, Sqlite};
-
-/// What a server is told at its start.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Where it listens.
-    pub listen: SocketAddr,
-    /// Where its database is.
-    pub data: PathBuf,
-    /// Whether tests may reset it and set its clock.
-    pub test_mode: bool,
-    /// What counts as overlap.
-    pub counting: Counting,
-    /// For jobs that do not say otherwise.
-    pub defaults: Defaults,
-    /// For how long things are kept.
-    pub retention: Retention,
-}
+use crate::settings::Settings;
+use crate::store::{Rules, Sqlite};
 
 /// How long requests may take to end once the server has been told to.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Serves until a signal comes.
+/// Serves until a signal comes. Whoever is told where it listens can be served at once.
 ///
 /// # Errors
 ///
 /// If the address or the database cannot be had.
-pub async fn serve(settings: Settings) -> Result<(), String> {
+pub async fn serve(settings: Settings, announce: impl FnOnce(SocketAddr, &Arc<App>)) -> Result<(), String> {
     let zones = Arc::new(Zones::system());
     let listener = TcpListener::bind(settings.listen)
         .await
@@ -62,13 +43,13 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
         zones,
         retention: settings.retention,
         test_mode: settings.test_mode,
-        started: Instant::now(),
+        started: instant(),
         ending,
         looked: tokio::sync::Mutex::new(None),
     });
     let work = tokio::spawn(Arc::clone(&app).work());
     tracing::info!(%address, data = %settings.data.display(), zones = %app.zones.database(), "serving");
-    announce(address);
+    announce(address, &app);
 
     let mut ending = app.ending.clone();
     let served = axum::serve(listener, router(Arc::clone(&app))).with_graceful_shutdown(async move {
@@ -86,7 +67,7 @@ pub async fn serve(settings: Settings) -> Result<(), String> {
 }
 
 /// Says where it listens, for people and for programs that started it.
-fn announce(address: SocketAddr) {
+pub fn announce(address: SocketAddr, _: &Arc<App>) {
     let mut out = io::stdout().lock();
     // Nobody may be reading; the server serves all the same.
     let _ = writeln!(out, "kron-server listening on http://{address}").and_then(|()| out.flush());
@@ -94,9 +75,9 @@ fn announce(address: SocketAddr) {
 
 async fn signal() {
     use tokio::signal::unix::{SignalKind, signal};
-    let (mut term, mut int) = match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
-        (Ok(term), Ok(int)) => (term, int),
-        _ => return std::future::pending().await,
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return std::future::pending().await;
     };
     tokio::select! {
         _ = term.recv() => {}

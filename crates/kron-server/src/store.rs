@@ -359,7 +359,7 @@ pub struct Stored {
 }
 
 /// For how long things are kept that nothing depends on any more.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Retention {
     /// Jobs that have ended.
     pub jobs_days: u32,

@@ -1,13 +1,13 @@
 //! What this server is, and how it does.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::json;
 
 use crate::app::App;
+use crate::clock::instant;
 use crate::http::{Answer, Reply};
 
 pub(super) async fn manifest(State(app): State<Arc<App>>) -> Answer {
@@ -43,7 +43,7 @@ pub(super) async fn manifest(State(app): State<Arc<App>>) -> Answer {
 }
 
 pub(super) async fn health(State(app): State<Arc<App>>) -> Answer {
-    let asked = Instant::now();
+    let asked = instant();
     let backend = app.store.ping().await;
     let latency = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (status, word) = match &backend {
@@ -63,4 +63,8 @@ pub(super) async fn health(State(app): State<Arc<App>>) -> Answer {
         },
     });
     Ok(Reply::new(status, &body))
+}
+
+pub(super) async fn openapi() -> Answer {
+    Ok(Reply::ok(&crate::openapi::document()))
 }

@@ -122,11 +122,12 @@ fn settle(
     let turn = cron.turn(&compiled, &active, stamp, actual);
     let name = cron.definition.name.clone();
     for id in turn.cancels {
-        if let Some(mut kept) = desk.job(&id)? {
-            if let Ok(events) = kept.job.cancel(Some("cancel_previous"), actual) {
-                desk.save(&kept)?;
-                desk.tell(events)?;
-            }
+        // A job that has ended in the meantime need not be cancelled.
+        if let Some(mut kept) = desk.job(&id)?
+            && let Ok(events) = kept.job.cancel(Some("cancel_previous"), actual)
+        {
+            desk.save(&kept)?;
+            desk.tell(events)?;
         }
     }
     for occurrence in &turn.occurrences {

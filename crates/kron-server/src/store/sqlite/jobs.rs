@@ -277,7 +277,7 @@ pub(super) fn prune(desk: &mut Desk<'_>, keep: &Retention, now: Timestamp) -> An
     )?;
     let pruned = [ended, dead, too_many_dead, events, too_many_events, occurrences];
     tracing::debug!(?pruned, workers, "forgot what was old");
-    Ok(pruned.iter().any(|rows| *rows == most as usize))
+    Ok(pruned.contains(&(most as usize)))
 }
 
 /// A number from 0 to 1.

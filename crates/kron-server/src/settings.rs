@@ -1,0 +1,162 @@
+//! The settings file. `kron-server.toml` beside this file is its reference, and the default.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::cron::Counting;
+use crate::job::Defaults;
+use crate::store::Retention;
+
+/// The settings file with every setting and its default.
+pub const REFERENCE: &str = include_str!("kron-server.toml");
+
+/// How a server is set up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Where its database is.
+    pub data: PathBuf,
+    /// Whether tests may reset it and set its clock. No file can say so.
+    pub test_mode: bool,
+    /// What counts as overlap.
+    pub counting: Counting,
+    /// For jobs that do not say otherwise.
+    pub defaults: Defaults,
+    /// For how long things are kept.
+    pub retention: Retention,
+    /// How the log is written.
+    pub log_format: LogFormat,
+}
+
+/// How a log is written.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// A JSON object a line.
+    Json,
+    /// For people.
+    Text,
+}
+
+impl Settings {
+    /// The settings of a file, or the defaults.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, or says something that the server does not understand.
+    pub fn load(path: Option<&Path>) -> Result<Settings, String> {
+        let Some(path) = path else { return Settings::read("") };
+        let wrong =
+            |why: String| format!("could not use the settings in {}: {}", path.display(), why.trim_end());
+        let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        Settings::read(&text).map_err(wrong)
+    }
+
+    fn read(text: &str) -> Result<Settings, String> {
+        let written: Written = toml::from_str(text).map_err(|error| error.to_string())?;
+        let default: Written = toml::from_str(REFERENCE).map_err(|error| error.to_string())?;
+        let or = |given: Option<String>, default: Option<String>| given.or(default).unwrap_or_default();
+        let keep = written.retention.unwrap_or_default();
+        let usual = Retention::default();
+        let listen = or(written.listen, default.listen);
+        let counting = or(written.overlap_counts, default.overlap_counts);
+        Ok(Settings {
+            listen: listen.parse().map_err(|_| {
+                format!("`listen`: expected an address such as \"127.0.0.1:8080\", but found {listen:?}")
+            })?,
+            data: written.data.or(default.data).unwrap_or_default(),
+            test_mode: false,
+            counting: match counting.as_str() {
+                "active" => Counting::Active,
+                "unfinished" => Counting::Unfinished,
+                other => {
+                    return Err(format!(
+                        "`overlap_counts`: expected \"active\" or \"unfinished\", but found {other:?}"
+                    ));
+                }
+            },
+            defaults: Defaults {
+                timeout_ms: millis("timeout", &or(written.timeout, default.timeout))?,
+                visibility_ms: millis(
+                    "visibility_timeout",
+                    &or(written.visibility_timeout, default.visibility_timeout),
+                )?,
+            },
+            retention: Retention {
+                jobs_days: keep.jobs_days.unwrap_or(usual.jobs_days),
+                dead_days: keep.dead_letters_days.unwrap_or(usual.dead_days),
+                dead_max: keep.dead_letters_max.map_or(usual.dead_max, u64::from),
+                events_days: keep.events_days.unwrap_or(usual.events_days),
+                events_max: keep.events_max.map_or(usual.events_max, u64::from),
+                occurrences_days: keep.occurrences_days.unwrap_or(usual.occurrences_days),
+            },
+            log_format: written.log_format.unwrap_or(LogFormat::Text),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    listen: Option<String>,
+    data: Option<PathBuf>,
+    overlap_counts: Option<String>,
+    timeout: Option<String>,
+    visibility_timeout: Option<String>,
+    log_format: Option<LogFormat>,
+    retention: Option<Kept>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    jobs_days: Option<u32>,
+    dead_letters_days: Option<u32>,
+    dead_letters_max: Option<u32>,
+    events_days: Option<u32>,
+    events_max: Option<u32>,
+    occurrences_days: Option<u32>,
+}
+
+fn millis(key: &str, text: &str) -> Result<u64, String> {
+    let duration: kron_schedule::Duration =
+        text.parse().map_err(|error| format!("`{key}`: {error} (such as \"30m\")"))?;
+    match u64::try_from(duration.as_nanos() / 1_000_000) {
+        Ok(ms) if ms > 0 => Ok(ms),
+        _ => Err(format!("`{key}`: expected more than nothing, but found {text:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_says_the_defaults() {
+        assert_eq!(Settings::read(REFERENCE).unwrap(), Settings::read("").unwrap());
+        assert_eq!(Settings::read("").unwrap().retention, Retention::default());
+        assert_eq!(Settings::read("").unwrap().defaults, Defaults::default());
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        for (text, message) in [
+            (
+                "listen = \"here\"",
+                "`listen`: expected an address such as \"127.0.0.1:8080\", but found \"here\"",
+            ),
+            (
+                "overlap_counts = \"all\"",
+                "`overlap_counts`: expected \"active\" or \"unfinished\", but found \"all\"",
+            ),
+            ("timeout = \"0s\"", "`timeout`: expected more than nothing, but found \"0s\""),
+        ] {
+            assert_eq!(Settings::read(text).unwrap_err(), message);
+        }
+        assert!(Settings::read("lisen = \"x\"").unwrap_err().contains("unknown field `lisen`"));
+    }
+}
