@@ -141,6 +141,7 @@ pub fn read(mut given: Members, now: Timestamp) -> Result<Job, Refusal> {
         errors: Vec::new(),
         progress: None,
         dead: false,
+        told: None,
     })
 }
 

@@ -107,6 +107,9 @@ pub struct Job {
     /// Whether it lies among the dead letters.
     #[serde(default)]
     pub dead: bool,
+    /// The state that was told of last; none before the first.
+    #[serde(skip)]
+    pub told: Option<State>,
 }
 
 /// Where a job came from.
@@ -265,7 +268,7 @@ const ADVANCES_MAX: usize = 4;
 impl Job {
     /// What happens when a job is received.
     #[must_use]
-    pub fn received(&self) -> Vec<Event> {
+    pub fn received(&mut self) -> Vec<Event> {
         match self.state {
             State::Scheduled => {
                 let at = self.scheduled_at.as_ref().map(|at| at.text.clone());
@@ -336,6 +339,7 @@ impl Job {
         self.check_held("failed", nack.worker_id.as_deref())?;
         if nack.requeue {
             self.release();
+            self.started_at = None;
             return Ok(vec![self.make_available(now)]);
         }
         let names = [nack.kind.as_str(), nack.code.as_str(), nack.class.as_deref().unwrap_or("")];
@@ -654,11 +658,11 @@ impl Job {
         self.started_at.map_or(0, |started| millis(started, now))
     }
 
-    fn enqueued(&self, now: Timestamp) -> Event {
+    fn enqueued(&mut self, now: Timestamp) -> Event {
         self.event("job.enqueued", now).with("priority", self.priority)
     }
 
-    fn event(&self, kind: &'static str, now: Timestamp) -> Event {
+    fn event(&mut self, kind: &'static str, now: Timestamp) -> Event {
         let mut event = Event::new(kind, self.id.clone(), now)
             .with("job_id", self.id.clone())
             .with("job_type", self.kind.clone())
@@ -667,6 +671,11 @@ impl Job {
             .with("timestamp", stamp(now));
         if let Some(trace @ Value::String(_)) = self.meta.value("trace_id") {
             event = event.with("trace_id", trace);
+        }
+        // The first event after a change of state says which it was.
+        if self.told != Some(self.state) {
+            event = event.with("from", self.told.map(State::name)).with("to", self.state.name());
+            self.told = Some(self.state);
         }
         event.queue = Some(self.queue.clone());
         event.job_type = Some(self.kind.clone());

@@ -98,6 +98,27 @@ fn failure_view(failure: &Failure) -> Object {
         .maybe("backtrace", failure.backtrace.as_ref())
 }
 
+/// A place in a list as clients see it: nothing to be read, only to be given back.
+#[must_use]
+pub fn cursor(key: &str) -> String {
+    key.bytes().fold(String::from("c"), |mut text, byte| {
+        text.push_str(&format!("{byte:02x}"));
+        text
+    })
+}
+
+/// The place that a cursor stands for, if it is one.
+#[must_use]
+pub fn read_cursor(text: &str) -> Option<String> {
+    let digits = text.strip_prefix('c')?;
+    if !digits.is_ascii() || digits.len() % 2 != 0 {
+        return None;
+    }
+    let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).ok();
+    let bytes = (0..digits.len()).step_by(2).map(byte).collect::<Option<Vec<u8>>>()?;
+    String::from_utf8(bytes).ok()
+}
+
 /// Where one page of a list ends and the next begins.
 #[derive(Clone, Debug)]
 pub struct Page {
@@ -120,6 +141,6 @@ impl Page {
             .with("limit", &self.limit)
             .with("offset", &self.offset)
             .with("has_more", &json!(self.next.is_some()))
-            .maybe("next_cursor", self.next.as_ref())
+            .maybe("next_cursor", self.next.as_deref().map(cursor).as_ref())
     }
 }

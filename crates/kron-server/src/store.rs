@@ -245,6 +245,18 @@ pub struct Worker {
     pub about: Members,
 }
 
+impl Worker {
+    /// Whether it is handed jobs: nobody told it otherwise, and neither does it say so itself.
+    #[must_use]
+    pub fn takes_jobs(&self) -> bool {
+        let said = self.about.value("state");
+        let ends = said.as_ref().and_then(|word| word.as_str());
+        let ends = ends
+            .is_some_and(|word| ["quiet", "terminate", "drain", "draining", "terminating"].contains(&word));
+        self.state == WorkerState::Running && !ends
+    }
+}
+
 /// A queue.
 #[derive(Clone, Debug)]
 pub struct Queue {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use jiff::SignedDuration;
 
 use crate::app::App;
@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::store::Span;
 use crate::times::from_query;
 
-use super::page::Params;
+use super::page::{Named, Params};
 
 pub(super) async fn register(State(app): State<Arc<App>>, Input(given): Input) -> Answer {
     let now = app.clock.now();
@@ -36,22 +36,18 @@ pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer 
         .with("pagination", &page.view()))
 }
 
-pub(super) async fn info(State(app): State<Arc<App>>, Path(name): Path<String>) -> Answer {
+pub(super) async fn info(State(app): State<Arc<App>>, Named(name): Named) -> Answer {
     let view = cron::cron_view(&find(&app, &name).await?);
     ok(&Object::new().with("cron_job", &view).with("cron", &view))
 }
 
-pub(super) async fn unregister(State(app): State<Arc<App>>, Path(name): Path<String>) -> Answer {
+pub(super) async fn unregister(State(app): State<Arc<App>>, Named(name): Named) -> Answer {
     let Some(cron) = app.store.unregister(&name).await? else { return Err(missing(&name)) };
     let view = cron::cron_view(&cron);
     ok(&Object::new().with("deleted", &true).with("name", &name).with("cron_job", &view).with("cron", &view))
 }
 
-pub(super) async fn patch(
-    State(app): State<Arc<App>>,
-    Path(name): Path<String>,
-    Input(given): Input,
-) -> Answer {
+pub(super) async fn patch(State(app): State<Arc<App>>, Named(name): Named, Input(given): Input) -> Answer {
     let (cron, compiled) = app.store.patch(&name, given, app.clock.now()).await?;
     ok(&cron::answer(&cron, Some(&compiled), Dialect::Expression))
 }
@@ -76,11 +72,7 @@ const OCCURRENCES_DEFAULT: u64 = 100;
 const OCCURRENCES_MAX: u64 = 1_000;
 
 /// Every due instant, past and future, with its outcome.
-pub(super) async fn occurrences(
-    State(app): State<Arc<App>>,
-    Path(name): Path<String>,
-    params: Params,
-) -> Answer {
+pub(super) async fn occurrences(State(app): State<Arc<App>>, Named(name): Named, params: Params) -> Answer {
     let cron = find(&app, &name).await?;
     let compiled = compile(&app, &cron)?;
     let now = app.clock.now();
@@ -123,7 +115,7 @@ pub(super) async fn occurrences(
     ok(&Object::new().with("cron_name", &name).with("occurrences", &shown).with("pagination", &page))
 }
 
-pub(super) async fn why(State(app): State<Arc<App>>, Path(name): Path<String>, params: Params) -> Answer {
+pub(super) async fn why(State(app): State<Arc<App>>, Named(name): Named, params: Params) -> Answer {
     let cron = find(&app, &name).await?;
     let compiled = compile(&app, &cron)?;
     let Some(at) = params.get("at") else {
@@ -136,7 +128,7 @@ pub(super) async fn why(State(app): State<Arc<App>>, Path(name): Path<String>, p
 
 pub(super) async fn run(
     State(app): State<Arc<App>>,
-    Path(name): Path<String>,
+    Named(name): Named,
     MaybeInput(_): MaybeInput,
 ) -> Answer {
     match app.store.run(&name, app.clock.now()).await? {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 
 use crate::app::App;
 use crate::http::{Answer, MaybeInput, ok};
@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 use crate::store::{Change, JobFilter};
 use crate::times::stamp;
 
-use super::page::Params;
+use super::page::{Named, Params};
 
 pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
     let owned = |name: &str| params.get(name).map(str::to_owned);
@@ -35,7 +35,7 @@ pub(super) async fn stats(State(app): State<Arc<App>>) -> Answer {
         .with("newest_at", &stats.newest.map(stamp)))
 }
 
-pub(super) async fn info(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
+pub(super) async fn info(State(app): State<Arc<App>>, Named(id): Named) -> Answer {
     let job = app.store.job(&id.to_ascii_lowercase(), app.clock.now()).await?;
     match job.filter(|job| job.dead) {
         Some(job) => ok(&job_answer(&job)),
@@ -45,14 +45,14 @@ pub(super) async fn info(State(app): State<Arc<App>>, Path(id): Path<String>) ->
 
 pub(super) async fn retry(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    Named(id): Named,
     MaybeInput(_): MaybeInput,
 ) -> Answer {
     let changed = app.store.change(&id.to_ascii_lowercase(), Change::Revive, app.clock.now()).await?;
     ok(&job_answer(&changed.job))
 }
 
-pub(super) async fn delete(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
+pub(super) async fn delete(State(app): State<Arc<App>>, Named(id): Named) -> Answer {
     let id = id.to_ascii_lowercase();
     app.store.delete_dead(&id, app.clock.now()).await?;
     ok(&Object::new().with("deleted", &true).with("job_id", &id))

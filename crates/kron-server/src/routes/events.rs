@@ -4,20 +4,23 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::sse::{Event as Sent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream};
+use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::envelope::check_queue;
 use crate::http::Reply;
+use crate::job::{Job, State as JobState};
 use crate::object::Object;
 use crate::refusal::Refusal;
-use crate::store::{After, EventQuery, Events};
+use crate::store::{After, EventQuery, Events, Stored};
+use crate::times::stamp;
 
-use super::page::Params;
+use super::page::{Named, Params};
 
 /// How many events an answer has if nobody says, and at most.
 const LIMIT_DEFAULT: u64 = 100;
@@ -40,7 +43,7 @@ pub(super) async fn poll(
 ) -> Result<Response, Refusal> {
     let query = read(&params)?;
     if wants_stream(&headers) {
-        return follow(app, query, &headers).await;
+        return follow(app, query, &headers, Shape::Whole).await;
     }
     let events = app.store.events(query).await?;
     let bodies: Vec<_> = events.events.iter().map(|event| &event.body).collect();
@@ -68,30 +71,47 @@ pub(super) async fn stream(
             return Err(super::page::wrong("channel", "job:ID, queue:NAME, cron:NAME or all", other));
         }
     }
-    follow(app, query, &headers).await
+    follow(app, query, &headers, Shape::Whole).await
 }
 
+/// How a job's state changes, until it has ended.
 pub(super) async fn of_job(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    Named(id): Named,
     params: Params,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let id = id.to_ascii_lowercase();
-    if app.store.job(&id, app.clock.now()).await?.is_none() {
+    let Some(job) = app.store.job(&id, app.clock.now()).await? else {
         return Err(Refusal::not_found("job", &id));
+    };
+    let query = EventQuery { subject: Some(id), ..read(&params)? };
+    if job.state.is_terminal() && query.after.is_none() && !headers.contains_key("last-event-id") {
+        let last = Sent::default().event("job.state_changed").data(ended(&job));
+        return Ok(answer(stream::iter([Ok(Sent::default().retry(RETRY)), Ok::<_, Infallible>(last)])));
     }
-    follow(app, EventQuery { subject: Some(id), ..read(&params)? }, &headers).await
+    follow(app, query, &headers, Shape::ChangesOfOne).await
 }
 
+/// What a stream says of a job that had ended before anybody listened.
+fn ended(job: &Job) -> String {
+    let at = job.completed_at.or(job.cancelled_at).or(job.discarded_at).unwrap_or(job.created_at);
+    let (id, queue, kind) = (&job.id, &job.queue, &job.kind);
+    let change = json!({
+        "job_id": id, "queue": queue, "type": kind, "from": null, "to": job.state, "timestamp": stamp(at),
+    });
+    change.to_string()
+}
+
+/// How the states of a queue's jobs change.
 pub(super) async fn of_queue(
     State(app): State<Arc<App>>,
-    Path(name): Path<String>,
+    Named(name): Named,
     params: Params,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     check_queue(&name)?;
-    follow(app, EventQuery { queues: vec![name], ..read(&params)? }, &headers).await
+    follow(app, EventQuery { queues: vec![name], ..read(&params)? }, &headers, Shape::Changes).await
 }
 
 fn read(params: &Params) -> Result<EventQuery, Refusal> {
@@ -115,7 +135,12 @@ fn wants_stream(headers: &HeaderMap) -> bool {
 }
 
 /// Sends what is there after the place that the client names, and then what comes.
-async fn follow(app: Arc<App>, mut query: EventQuery, headers: &HeaderMap) -> Result<Response, Refusal> {
+async fn follow(
+    app: Arc<App>,
+    mut query: EventQuery,
+    headers: &HeaderMap,
+    shape: Shape,
+) -> Result<Response, Refusal> {
     if let Some(id) = headers.get("last-event-id").and_then(|value| value.to_str().ok()) {
         query.after = Some(After::Id(id.to_owned()));
     }
@@ -126,37 +151,83 @@ async fn follow(app: Arc<App>, mut query: EventQuery, headers: &HeaderMap) -> Re
         None => Events { through: start, ..Events::default() },
         Some(_) => app.store.events(query.clone()).await?,
     };
+    Ok(answer(sent(app, query, first, shape)))
+}
+
+fn answer(events: impl Stream<Item = Result<Sent, Infallible>> + Send + 'static) -> Response {
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
-    let mut response = Sse::new(sent(app, query, first)).keep_alive(keep_alive).into_response();
+    let mut response = Sse::new(events).keep_alive(keep_alive).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
-    Ok(response)
+    response
+}
+
+/// What of an event is sent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Shape {
+    /// How a state changed, and nothing else.
+    Changes,
+    /// The same, until the state is a last one.
+    ChangesOfOne,
+    /// All of it.
+    Whole,
+}
+
+impl Shape {
+    /// The event as it is sent, if it is, and whether it is the last.
+    fn of(self, event: &Stored) -> Option<(Sent, bool)> {
+        if self == Shape::Whole {
+            return Some((Sent::default().event(&event.kind).id(&event.id).data(event.body.get()), false));
+        }
+        let body: Value = serde_json::from_str(event.body.get()).ok()?;
+        let data = &body["data"];
+        let to = data["to"].as_str()?;
+        let change = json!({
+            "job_id": data["job_id"], "queue": data["queue"], "type": data["job_type"],
+            "from": data["from"], "to": to, "timestamp": data["timestamp"],
+        });
+        let sent = Sent::default().event("job.state_changed").id(&event.id).data(change.to_string());
+        let ended = JobState::ALL.iter().any(|state| state.name() == to && state.is_terminal());
+        Some((sent, self == Shape::ChangesOfOne && ended))
+    }
 }
 
 /// One reader's place in the order of events.
 struct Reader {
     app: Arc<App>,
     query: EventQuery,
-    page: std::vec::IntoIter<crate::store::Stored>,
+    page: std::vec::IntoIter<Stored>,
+    shape: Shape,
     greeted: bool,
+    ended: bool,
 }
 
-fn sent(app: Arc<App>, mut query: EventQuery, first: Events) -> impl Stream<Item = Result<Sent, Infallible>> {
+fn sent(
+    app: Arc<App>,
+    mut query: EventQuery,
+    first: Events,
+    shape: Shape,
+) -> impl Stream<Item = Result<Sent, Infallible>> {
     query.after = Some(After::Number(first.through));
-    let reader = Reader { app, query, page: first.events.into_iter(), greeted: false };
+    let reader = Reader { app, query, page: first.events.into_iter(), shape, greeted: false, ended: false };
     stream::unfold(reader, |mut reader| async move {
         if !reader.greeted {
             reader.greeted = true;
             return Some((Ok(Sent::default().retry(RETRY)), reader));
         }
-        let event = reader.next().await?;
-        let sent = Sent::default().event(&event.kind).id(&event.id).data(event.body.get());
-        Some((Ok(sent), reader))
+        while !reader.ended {
+            let event = reader.next().await?;
+            if let Some((sent, last)) = reader.shape.of(&event) {
+                reader.ended = last;
+                return Some((Ok(sent), reader));
+            }
+        }
+        None
     })
 }
 
 impl Reader {
     /// The next event, as soon as there is one. None when the server ends.
-    async fn next(&mut self) -> Option<crate::store::Stored> {
+    async fn next(&mut self) -> Option<Stored> {
         let mut told = self.app.store.last_event();
         let mut ending = self.app.ending.clone();
         loop {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 
 use crate::app::App;
 use crate::envelope::{self, ENVELOPE_BYTES_MAX};
@@ -14,7 +14,7 @@ use crate::object::Object;
 use crate::refusal::{Code, Refusal};
 use crate::store::{Change, JobFilter};
 
-use super::page::{self, Params};
+use super::page::{self, Named, Params};
 
 /// The most jobs of one batch.
 const BATCH_MAX: usize = 10_000;
@@ -59,17 +59,17 @@ pub(super) async fn push_batch(State(app): State<Arc<App>>, Input(mut given): In
     Ok(Reply::created(&Object::new().with("jobs", &views).with("count", &views.len())))
 }
 
-pub(super) async fn info(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
+pub(super) async fn info(State(app): State<Arc<App>>, Named(id): Named) -> Answer {
     ok(&job_answer(&find(&app, &id).await?))
 }
 
-pub(super) async fn cancel(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
+pub(super) async fn cancel(State(app): State<Arc<App>>, Named(id): Named) -> Answer {
     changed(&app, &id, Change::Cancel).await
 }
 
 pub(super) async fn activate(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    Named(id): Named,
     MaybeInput(_): MaybeInput,
 ) -> Answer {
     changed(&app, &id, Change::Activate).await
@@ -81,15 +81,11 @@ async fn changed(app: &App, id: &str, change: Change) -> Answer {
     ok(&Object::new().with("job", &view).and(&view))
 }
 
-pub(super) async fn progress(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
+pub(super) async fn progress(State(app): State<Arc<App>>, Named(id): Named) -> Answer {
     ok(&progress_view(&find(&app, &id).await?))
 }
 
-pub(super) async fn report(
-    State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-    Input(mut given): Input,
-) -> Answer {
+pub(super) async fn report(State(app): State<Arc<App>>, Named(id): Named, Input(mut given): Input) -> Answer {
     let now = app.clock.now();
     let value: Option<f64> = given.take_as("progress", "a number from 0 to 1")?;
     let progress = Progress {

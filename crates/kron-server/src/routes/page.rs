@@ -2,12 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::{FromRequestParts, Query};
+use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 
+use crate::job_view::read_cursor;
 use crate::members::excerpt;
 use crate::refusal::Refusal;
 use crate::store::PageRequest;
+
+/// The variable of a path. One that cannot be read names nothing.
+#[derive(Debug)]
+pub(super) struct Named(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Named, Refusal> {
+        let named = Path::<String>::from_request_parts(parts, state).await;
+        named.map(|Path(name)| Named(name)).map_err(|_| crate::http::no_such_path())
+    }
+}
 
 /// The parameters of a query.
 #[derive(Debug)]
@@ -77,13 +91,9 @@ impl Params {
     }
 
     fn place(&self) -> Result<PageRequest, Refusal> {
-        let cursor = self.get("cursor").map(str::to_owned);
-        if let Some(cursor) = &cursor {
-            let plain = cursor.bytes().all(|byte| byte.is_ascii_graphic());
-            if !plain || cursor.len() > 255 {
-                return Err(wrong("cursor", "a cursor that an answer gave", cursor));
-            }
-        }
+        let read =
+            |text| read_cursor(text).ok_or_else(|| wrong("cursor", "a cursor that an answer gave", text));
+        let cursor = self.get("cursor").map(read).transpose()?;
         let offset = if cursor.is_some() { 0 } else { self.number("offset")?.unwrap_or(0) };
         Ok(PageRequest { limit: None, cursor, offset })
     }

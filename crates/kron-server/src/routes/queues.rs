@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 
 use crate::app::App;
 use crate::envelope::check_queue;
@@ -11,7 +11,7 @@ use crate::object::Object;
 use crate::store::Queue;
 use crate::times::stamp;
 
-use super::page::Params;
+use super::page::{Named, Params};
 
 pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
     let (queues, page) = app.store.queues(params.page()?).await?;
@@ -19,7 +19,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer 
     ok(&Object::new().with("queues", &views).with("pagination", &page.view()))
 }
 
-pub(super) async fn stats(State(app): State<Arc<App>>, Path(name): Path<String>) -> Answer {
+pub(super) async fn stats(State(app): State<Arc<App>>, Named(name): Named) -> Answer {
     check_queue(&name)?;
     let now = app.clock.now();
     let (queue, states) = app.store.queue_stats(&name, now).await?;
@@ -33,7 +33,7 @@ pub(super) async fn stats(State(app): State<Arc<App>>, Path(name): Path<String>)
 
 pub(super) async fn pause(
     State(app): State<Arc<App>>,
-    Path(name): Path<String>,
+    Named(name): Named,
     MaybeInput(_): MaybeInput,
 ) -> Answer {
     set_paused(&app, &name, true).await
@@ -41,7 +41,7 @@ pub(super) async fn pause(
 
 pub(super) async fn resume(
     State(app): State<Arc<App>>,
-    Path(name): Path<String>,
+    Named(name): Named,
     MaybeInput(_): MaybeInput,
 ) -> Answer {
     set_paused(&app, &name, false).await

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde_json::json;
 
 use crate::app::App;
@@ -17,7 +17,7 @@ use crate::refusal::Refusal;
 use crate::store::{Beat, Change, Fetch, Worker, WorkerState};
 use crate::times::stamp;
 
-use super::page::Params;
+use super::page::{Named, Params};
 
 /// The most jobs of one fetch.
 const FETCH_MAX: usize = 1_000;
@@ -170,11 +170,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer 
     ok(&Object::new().with("workers", &views).with("pagination", &page.view()))
 }
 
-pub(super) async fn direct(
-    State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-    Input(mut given): Input,
-) -> Answer {
+pub(super) async fn direct(State(app): State<Arc<App>>, Named(id): Named, Input(mut given): Input) -> Answer {
     let expected = "\"running\", \"quiet\" or \"terminate\"";
     let Some(state) = given.take_as::<WorkerState>("state", expected)? else {
         return Err(

@@ -6,7 +6,8 @@ mod jobs;
 mod lists;
 mod writer;
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -55,11 +56,14 @@ impl Sqlite {
     /// If another process has it, or it cannot be read, or it is of a later version.
     pub fn open(directory: &Path, rules: Rules, zones: Arc<Zones>) -> Result<Sqlite, String> {
         let place = directory.display();
-        fs::create_dir_all(directory)
-            .map_err(|error| format!("could not make the directory {place}: {error}"))?;
+        // What jobs are about is nobody else's business.
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        made.map_err(|error| format!("could not make the directory {place}: {error}"))?;
         let lock = lock(directory)?;
         let path = directory.join("kron.db");
         let in_file = |error: rusqlite::Error| format!("could not open {}: {error}", path.display());
+        let private = File::options().create(true).append(true).mode(0o600).open(&path);
+        private.map_err(|error| format!("could not open {}: {error}", path.display()))?;
         let connection = connect(&path).map_err(in_file)?;
         migrate(&connection, &path.display().to_string())?;
         let highest = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
@@ -106,7 +110,8 @@ const CATCH_UP_MAX: usize = 4;
 impl Store for Sqlite {
     async fn push(&self, jobs: Vec<Job>) -> Answer<Vec<Job>> {
         self.write(move |desk| {
-            for job in &jobs {
+            let mut jobs = jobs;
+            for job in &mut jobs {
                 desk.insert(job)?;
                 desk.tell(job.received())?;
             }
@@ -352,7 +357,7 @@ fn migrate(connection: &Connection, place: &str) -> Result<(), String> {
 /// Makes sure that no other process uses the directory.
 fn lock(directory: &Path) -> Result<File, String> {
     let path = directory.join("lock");
-    let open = || File::options().create(true).read(true).write(true).truncate(false).open(&path);
+    let open = || File::options().create(true).read(true).write(true).truncate(false).mode(0o600).open(&path);
     let file = open().map_err(|error| format!("could not open {}: {error}", path.display()))?;
     match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {

@@ -138,7 +138,7 @@ fn settle(
         );
     }
     desk.tell(turn.events)?;
-    for fire in turn.fires {
+    for mut fire in turn.fires {
         if !desk.record(&name, &fire.occurrence)? {
             // Whoever recorded it made its job.
             cron.run_count = cron.run_count.saturating_sub(1);
@@ -168,7 +168,7 @@ fn settle(
 /// Makes a job of a cron job by hand.
 pub(super) fn run(desk: &mut Desk<'_>, name: &str, now: Timestamp) -> Answer<Option<Job>> {
     let Some(cron) = desk.cron(name)? else { return Ok(None) };
-    let job = cron.definition.marked_job(None, now);
+    let mut job = cron.definition.marked_job(None, now);
     desk.insert(&job)?;
     desk.tell(job.received())?;
     Ok(Some(job))

@@ -268,7 +268,8 @@ fn is_in_play(state: State) -> bool {
 }
 
 pub(super) fn kept(row: &Row<'_>) -> rusqlite::Result<Kept> {
-    let job: Job = body(row)?;
+    let mut job: Job = body(row)?;
+    job.told = Some(job.state);
     Ok(Kept { state: job.state, blocked: row.get(1)?, job })
 }
 

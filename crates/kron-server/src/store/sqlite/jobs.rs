@@ -59,7 +59,7 @@ pub(super) fn change(
 pub(super) fn fetch(desk: &mut Desk<'_>, rules: &Rules, fetch: &Fetch, now: Timestamp) -> Answer<Vec<Job>> {
     if let Some(id) = &fetch.worker_id {
         let worker: Option<Worker> = desk.one("SELECT body FROM workers WHERE id = ?1", &[id], body)?;
-        if worker.is_some_and(|worker| worker.state != WorkerState::Running) {
+        if worker.is_some_and(|worker| !worker.takes_jobs()) {
             return Ok(Vec::new());
         }
     }

@@ -26,7 +26,9 @@ type Told = Box<dyn FnOnce(Result<(), Refusal>) + Send>;
 /// The way to the thread that writes.
 #[derive(Debug)]
 pub(super) struct Writer {
-    orders: mpsc::Sender<Order>,
+    /// None once it ends.
+    orders: Option<mpsc::Sender<Order>>,
+    thread: Option<thread::JoinHandle<()>>,
     pub(super) due: watch::Receiver<Due>,
     pub(super) last_event: watch::Receiver<u64>,
 }
@@ -54,12 +56,16 @@ impl Writer {
                 last_event.send_if_modified(|known| std::mem::replace(known, last) != last);
                 done.tell();
             }
+            // Whoever copies the database finds everything in one file.
+            if let Err(error) = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
+                tracing::warn!(%error, "could not fold the log into the database");
+            }
         };
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("kron-store".into())
             .spawn(write)
             .map_err(|error| Refusal::backend(&format!("no thread for it: {error}")))?;
-        Ok(Writer { orders, due: due_seen, last_event: last_event_seen })
+        Ok(Writer { orders: Some(orders), thread: Some(thread), due: due_seen, last_event: last_event_seen })
     }
 
     /// Has something done in a transaction, and waits until it is durable.
@@ -76,8 +82,19 @@ impl Writer {
             })
         });
         let gone = || Refusal::new(Code::BackendUnavailable, "the store has stopped");
-        self.orders.send(order).await.map_err(|_| gone())?;
+        let orders = self.orders.as_ref().ok_or_else(gone)?;
+        orders.send(order).await.map_err(|_| gone())?;
         told.await.map_err(|_| gone())?
+    }
+}
+
+impl Drop for Writer {
+    /// What was ordered is carried out before the store is gone.
+    fn drop(&mut self) {
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 
