@@ -154,6 +154,7 @@ impl World {
     ) -> World {
         let jobs = lines.len();
         let disk = Rc::new(RefCell::new(Disk::new(rng.fork())));
+        disk.borrow_mut().exchanges = rng.chance(800);
         let mut checker = Checker::new(jobs);
         checker.lines.clone_from(&lines);
         World {

@@ -20,9 +20,6 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// From so many files on, flushing the whole file system once is cheaper than flushing each of them.
 const SYNC_ALL_MIN: usize = 8;
 
-/// How many spare files are kept: as many as a wave needs.
-const SPARE_MAX: usize = crate::store::WAVE_MAX;
-
 /// The file that the daemon holds a lock on.
 const LOCK: &str = "lock";
 
@@ -32,12 +29,6 @@ pub struct Directory {
     handle: OwnedFd,
     /// Files that were created and are not flushed. The error of a flush is told to who has the file open.
     open: RefCell<BTreeMap<String, File>>,
-    /// Files that were replaced, by the names that they have now. Until the directory is flushed, a power cut may
-    /// bring them back.
-    replaced: RefCell<Vec<String>>,
-    /// Replaced files that nobody can want any more. To write into one is much cheaper than to free one and create
-    /// another: a file that is freed takes a millisecond on a disk that is told of it.
-    spare: RefCell<Vec<String>>,
 }
 
 /// The lock on a state directory. It lasts as long as this value, and no child inherits it.
@@ -79,12 +70,7 @@ impl Directory {
     }
 
     fn at(handle: OwnedFd) -> Directory {
-        Directory {
-            handle,
-            open: RefCell::default(),
-            replaced: RefCell::default(),
-            spare: RefCell::default(),
-        }
+        Directory { handle, open: RefCell::default() }
     }
 
     /// Takes the lock that only one daemon can have.
@@ -152,19 +138,14 @@ impl Directory {
 }
 
 impl Directory {
-    /// A spare file under that name, if there is one.
-    fn reuse(&self, name: &str) -> io::Result<Option<File>> {
-        loop {
-            let Some(spare) = self.spare.borrow_mut().pop() else { return Ok(None) };
-            rustix::fs::renameat_with(&self.handle, spare, &self.handle, name, RenameFlags::NOREPLACE)?;
-            let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let file = rustix::fs::openat(&self.handle, name, flags, Mode::empty())?;
-            if rustix::fs::fstat(&file)?.st_nlink == 1 {
-                return Ok(Some(file.into()));
-            }
-            // It has another name, under which somebody keeps what is in it.
-            rustix::fs::unlinkat(&self.handle, name, AtFlags::empty())?;
-        }
+    /// Writes a file that is open, and keeps it open until it is flushed.
+    fn fill(&self, name: &str, mut file: File, bytes: &[u8], modified: Timestamp) -> io::Result<()> {
+        file.write_all(bytes)?;
+        file.set_len(bytes.len() as u64)?;
+        let time = Timespec { tv_sec: modified.as_second(), tv_nsec: modified.subsec_nanosecond().into() };
+        rustix::fs::futimens(&file, &Timestamps { last_access: time, last_modification: time })?;
+        self.open.borrow_mut().insert(name.to_owned(), file);
+        Ok(())
     }
 }
 
@@ -197,20 +178,21 @@ impl Files for Directory {
     }
 
     fn create(&self, name: &str, bytes: &[u8], modified: Timestamp) -> io::Result<()> {
-        let mut file = match self.reuse(name)? {
-            Some(file) => file,
-            None => {
-                let flags =
-                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                rustix::fs::openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR)?.into()
-            }
-        };
-        file.write_all(bytes)?;
-        file.set_len(bytes.len() as u64)?;
-        let time = Timespec { tv_sec: modified.as_second(), tv_nsec: modified.subsec_nanosecond().into() };
-        rustix::fs::futimens(&file, &Timestamps { last_access: time, last_modification: time })?;
-        self.open.borrow_mut().insert(name.to_owned(), file);
-        Ok(())
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR)?;
+        self.fill(name, file.into(), bytes, modified)
+    }
+
+    fn overwrite(&self, name: &str, bytes: &[u8], modified: Timestamp) -> io::Result<bool> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.handle, name, flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&file)?;
+        let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if !is_regular || stat.st_nlink != 1 {
+            return Ok(false);
+        }
+        self.fill(name, file.into(), bytes, modified)?;
+        Ok(true)
     }
 
     fn sync(&self, names: &[String]) -> io::Result<()> {
@@ -224,16 +206,13 @@ impl Files for Directory {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        // The file that is replaced gets the other's name, and is kept for the next to be written.
-        match rustix::fs::renameat_with(&self.handle, from, &self.handle, to, RenameFlags::EXCHANGE) {
-            Ok(()) => {
-                self.replaced.borrow_mut().push(from.to_owned());
-                Ok(())
-            }
-            // There is none yet, or the file system cannot do it.
-            Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS) => {
-                Ok(rustix::fs::renameat(&self.handle, from, &self.handle, to)?)
-            }
+        Ok(rustix::fs::renameat(&self.handle, from, &self.handle, to)?)
+    }
+
+    fn exchange(&self, one: &str, other: &str) -> io::Result<bool> {
+        match rustix::fs::renameat_with(&self.handle, one, &self.handle, other, RenameFlags::EXCHANGE) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS) => Ok(false),
             Err(errno) => Err(errno.into()),
         }
     }
@@ -248,16 +227,7 @@ impl Files for Directory {
     }
 
     fn sync_directory(&self) -> io::Result<()> {
-        rustix::fs::fsync(self.handle.as_fd())?;
-        let mut spare = self.spare.borrow_mut();
-        for name in self.replaced.borrow_mut().drain(..) {
-            if spare.len() < SPARE_MAX {
-                spare.push(name);
-            } else {
-                let _ = rustix::fs::unlinkat(&self.handle, &name, AtFlags::empty());
-            }
-        }
-        Ok(())
+        Ok(rustix::fs::fsync(self.handle.as_fd())?)
     }
 }
 
@@ -304,27 +274,3 @@ impl fmt::Display for DirectoryError {
 }
 
 impl std::error::Error for DirectoryError {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_kept_under_another_name_is_never_written_into() {
-        let place = tempfile::tempdir().unwrap();
-        let directory = Directory::open(&place.path().join("state")).unwrap();
-        let write = |number: u8| {
-            let temporary = format!("{number}.tmp");
-            directory.create(&temporary, &[number; 3], Timestamp::UNIX_EPOCH).unwrap();
-            directory.sync(std::slice::from_ref(&temporary)).unwrap();
-            directory.rename(&temporary, "file").unwrap();
-            directory.sync_directory().unwrap();
-        };
-        (1..4).for_each(write);
-        directory.link("file", "kept").unwrap();
-        (4..8).for_each(write);
-        assert_eq!(directory.read("kept").unwrap().bytes, [3; 3]);
-        assert_eq!(directory.read("file").unwrap().bytes, [7; 3]);
-        assert_eq!(directory.list().unwrap().len(), 3, "and one to write into");
-    }
-}
