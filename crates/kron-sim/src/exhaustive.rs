@@ -24,7 +24,7 @@ pub struct Sweep {
 }
 
 /// What a power cut may leave is told by the bits of a number. There are never more operations under way.
-const CHOICES: u64 = 32;
+const CHOICES: u64 = 64;
 
 /// How long there is to watch: two periods, and what comes after a crash.
 const LENGTH: u64 = 130;

@@ -379,7 +379,11 @@ impl World {
         let now = self.moment().wall;
         let krond = self.krond.as_ref().expect("who else would load");
         let is_running = |process: &ProcessId| self.is_running(process);
-        let loaded = krond.store.load(&entry.job, now, is_running).expect("nobody changes versions here");
+        let loaded = krond.store.load(&entry.job, now, is_running);
+        let loaded = loaded.unwrap_or_else(|refused| {
+            self.checker.fail("O11", format!("nobody has touched it, but {refused}"));
+            Loaded::Unreadable(refused.to_string())
+        });
         let loaded = match (self.plant, loaded) {
             (Some(Plant::DamagedIsNew), Loaded::Fenced { .. }) => {
                 let state = State::new(entry.identity());

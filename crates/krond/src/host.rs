@@ -26,6 +26,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
+use crate::anchor;
 use crate::children::{self, PidFd};
 use crate::clock;
 use crate::config;
@@ -795,7 +796,8 @@ impl Host {
         let Some((entry, state, _)) = self.daemon.job(slot) else { return Answer::error("job not found") };
         let now = clock::now().wall;
         let watermark = state.watermark().map(|watermark| watermark.nominal());
-        let opens_before = SignedDuration::from_secs(entry.job.window().opens_before().as_seconds() + 1);
+        let opens_before =
+            SignedDuration::from_secs(entry.job.window().opens_before().as_seconds() + anchor::STEP);
         let usual = now.saturating_add(opens_before).unwrap_or(Timestamp::MAX);
         let again =
             entry.job.schedule().occurrences_after(now).take_while(|nominal| Some(*nominal) <= watermark);
@@ -804,7 +806,7 @@ impl Host {
             "identity": entry.identity(),
             "now": now,
             "watermark": watermark,
-            // A window that opens before its nominal time leads a job that far by itself.
+            // A window that opens before its nominal time leads a job that far by itself, and so does the anchor.
             "isAhead": watermark.is_some_and(|watermark| watermark > usual),
             "more": again.len() > LISTED_MAX,
             "couldRunAgain": again.into_iter().take(LISTED_MAX).collect::<Vec<_>>(),

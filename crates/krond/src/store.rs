@@ -7,6 +7,7 @@ use std::io::{self, ErrorKind};
 use jiff::{SignedDuration, Timestamp};
 use kron_core::{Job, PeriodId};
 
+use crate::anchor::{Anchor, Raise};
 use crate::files::{Contents, Files};
 use crate::process::ProcessId;
 use crate::state::State;
@@ -38,6 +39,7 @@ pub struct Store<F> {
     /// one is much cheaper than to free one and create another: a file that is freed takes a millisecond on a disk
     /// that is told of it.
     spare: RefCell<Vec<String>>,
+    anchor: Anchor,
 }
 
 /// What a job without a state file is.
@@ -82,7 +84,7 @@ impl<F: Files> Store<F> {
     /// The store in that directory, which must be locked.
     #[must_use]
     pub fn new(files: F, missing: Missing) -> Store<F> {
-        Store { files, missing, written: Cell::new(0), spare: RefCell::default() }
+        Store { files, missing, written: Cell::new(0), spare: RefCell::default(), anchor: Anchor::default() }
     }
 
     /// The directory.
@@ -126,15 +128,23 @@ impl<F: Files> Store<F> {
         let contents = match self.files.read(&file) {
             Ok(contents) => contents,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Ok(Loaded::Missing(match self.missing {
-                    Missing::New => State::new(identity),
-                    Missing::Fence => State::fenced(identity, latest_open(job, now)),
-                }));
+                return Ok(match self.missing {
+                    Missing::New => Loaded::Missing(State::new(identity)),
+                    Missing::Fence => match self.anchor.latest(&self.files) {
+                        Ok(anchor) => Loaded::Missing(State::fenced(identity, fence(job, now, [anchor]))),
+                        Err(error) => Loaded::Unreadable(format!("could not read {error}")),
+                    },
+                });
             }
             Err(error) => return Ok(Loaded::Unreadable(format!("could not read {file}: {error}"))),
         };
         match wire::decode(&contents.bytes, identity) {
-            Ok(state) => Ok(Loaded::Found(state)),
+            Ok(state) => {
+                if let Some(watermark) = state.watermark() {
+                    self.anchor.see(watermark.nominal());
+                }
+                Ok(Loaded::Found(state))
+            }
             Err(Unusable::Corrupt(why)) => Ok(self.replace(job, &file, &contents, why, now, is_running)),
             Err(why) => Err(Refused { file, identity: identity.to_owned(), why }),
         }
@@ -151,13 +161,17 @@ impl<F: Files> Store<F> {
         now: Timestamp,
         is_running: impl Fn(&ProcessId) -> bool,
     ) -> Loaded {
+        let anchor = match self.anchor.latest(&self.files) {
+            Ok(anchor) => anchor,
+            Err(error) => {
+                return Loaded::Unreadable(format!("{file} is damaged ({why}), and so may be {error}"));
+            }
+        };
         let salvage = wire::salvage(&damaged.bytes);
         let believed = now.saturating_add(SALVAGE_MAX).unwrap_or(Timestamp::MAX);
         let found = salvage.latest.filter(|latest| *latest <= believed);
-        let fence =
-            [Some(latest_open(job, now).nominal()), Some(damaged.modified), found].into_iter().flatten();
-        let fence = fence.max().expect("there is now");
-        let mut state = State::fenced(job.identity(), ceiling(fence));
+        let fence = fence(job, now, [Some(damaged.modified), found, anchor]);
+        let mut state = State::fenced(job.identity(), fence);
         state.runs = salvage.runs.into_iter().filter(|run| is_running(&run.process)).collect();
         let kept_as = format!("{file}.corrupt.{}", stamp(now));
         let kept = match self.files.link(file, &kept_as) {
@@ -173,17 +187,21 @@ impl<F: Files> Store<F> {
         }
     }
 
-    /// Keeps a copy of a job's file under another name, before an operator overrules it.
+    /// Keeps a copy of a job's file under another name, before an operator overrules it; `None` if there is no file.
     ///
     /// # Errors
     ///
     /// If there is no such copy afterwards.
-    pub fn archive(&self, identity: &str, now: Timestamp) -> io::Result<String> {
+    pub fn archive(&self, identity: &str, now: Timestamp) -> io::Result<Option<String>> {
         let file = wire::file_name(identity);
         let kept_as = format!("{file}.archived.{}", stamp(now));
-        self.files.link(&file, &kept_as)?;
+        match self.files.link(&file, &kept_as) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        }
         self.files.sync_directory()?;
-        Ok(kept_as)
+        Ok(Some(kept_as))
     }
 
     /// Writes one state.
@@ -203,11 +221,18 @@ impl<F: Files> Store<F> {
     ///
     /// What a state replaces gets the temporary name. Only when the directory is flushed can no power cut bring it
     /// back, and from then on it may be written into: never before, and never if the flush has failed.
+    ///
+    /// With them goes a later anchor, where they need one: it is durable when they are.
     pub fn write(&self, wave: &[(&State, Timestamp)]) -> Vec<io::Result<()>> {
+        let anchor = self.write_anchor(wave);
         let mut answers: Vec<io::Result<()>> = Vec::with_capacity(wave.len());
         let mut temporary = Vec::with_capacity(wave.len());
         for (state, now) in wave {
-            let (name, written) = self.write_temporary(&wire::encode(state), modified(state, *now));
+            let modified = modified(state, *now);
+            let (name, written) = match &anchor {
+                Err(error) if !self.anchor.covers(modified) => (String::new(), Err(copy(error))),
+                _ => self.write_temporary(&wire::encode(state), modified),
+            };
             answers.push(written);
             temporary.push(name);
         }
@@ -216,8 +241,12 @@ impl<F: Files> Store<F> {
                 *answer = Err(copy(error));
             }
         };
-        let names: Vec<String> = good(&answers, &temporary).cloned().collect();
-        if names.is_empty() {
+        let anchor = anchor.unwrap_or_default();
+        let mut names: Vec<String> = good(&answers, &temporary).cloned().collect();
+        let is_empty = names.is_empty();
+        names.extend(anchor.iter().map(|(name, _)| name.clone()));
+        if is_empty {
+            self.remove_all(&names);
             return answers;
         }
         if let Err(error) = self.files.sync(&names) {
@@ -226,13 +255,27 @@ impl<F: Files> Store<F> {
             return answers;
         }
         let mut replaced = Vec::new();
-        for ((answer, name), (state, _)) in answers.iter_mut().zip(&temporary).zip(wave) {
-            if answer.is_ok() {
-                *answer = self.replace_by(name, &wire::file_name(&state.identity), &mut replaced);
+        // First of all, so that no state is there without it even for a moment.
+        let raised = anchor
+            .as_ref()
+            .map_or(Ok(()), |(name, raise)| self.replace_by(name, raise.file(), &mut replaced));
+        for ((answer, name), (state, now)) in answers.iter_mut().zip(&temporary).zip(wave) {
+            match &raised {
+                _ if answer.is_err() => {}
+                Err(error) if !self.anchor.covers(modified(state, *now)) => {
+                    let _ = self.files.remove(name);
+                    *answer = Err(copy(error));
+                }
+                _ => *answer = self.replace_by(name, &wire::file_name(&state.identity), &mut replaced),
             }
         }
         match self.files.sync_directory() {
-            Ok(()) => self.keep_spare(replaced),
+            Ok(()) => {
+                self.keep_spare(replaced);
+                if let (Some((_, raise)), Ok(())) = (anchor, raised) {
+                    self.anchor.raised(raise);
+                }
+            }
             Err(error) => {
                 // A power cut may bring back any of them, and then it must say what it said.
                 self.remove_all(&replaced);
@@ -241,6 +284,15 @@ impl<F: Files> Store<F> {
             }
         }
         answers
+    }
+
+    /// Writes the anchor that a wave needs to a temporary file, if it needs another.
+    fn write_anchor(&self, wave: &[(&State, Timestamp)]) -> io::Result<Option<(String, Raise)>> {
+        let latest = wave.iter().map(|(state, now)| modified(state, *now)).max();
+        let raise = latest.map(|latest| self.anchor.raise(&self.files, latest)).transpose()?.flatten();
+        let Some(raise) = raise else { return Ok(None) };
+        let (name, written) = self.write_temporary(&wire::encode_anchor(raise.latest), raise.latest);
+        written.map(|()| Some((name, raise)))
     }
 
     /// Writes a temporary file: a spare one, or a new one.
@@ -314,6 +366,12 @@ fn good<'a>(answers: &'a [io::Result<()>], names: &'a [String]) -> impl Iterator
 /// to the content, and bounds what the content may have said.
 fn modified(state: &State, now: Timestamp) -> Timestamp {
     state.watermark().map_or(now, |watermark| watermark.nominal().max(now))
+}
+
+/// Up to where nothing can run again: wherever a window can be open, and whatever else is known.
+fn fence<const N: usize>(job: &Job, now: Timestamp, known: [Option<Timestamp>; N]) -> PeriodId {
+    let known = known.into_iter().flatten().map(ceiling);
+    known.fold(latest_open(job, now), PeriodId::max)
 }
 
 /// The latest nominal time whose window can be open.
@@ -456,34 +514,57 @@ mod tests {
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&path), 0o700);
         assert_eq!(mode(&path.join(wire::file_name("a"))), 0o600);
-        assert_eq!(store.files().list().unwrap(), [wire::file_name("a")]);
+        assert_eq!(store.files().list().unwrap(), ["anchor.0".to_owned(), wire::file_name("a")]);
         // What was replaced is written into again, and goes when the next daemon starts.
         for history in 0..3 {
             store.write_one(&State { pending: vec![], ..state.clone() }, at("2026-03-01T00:00:00Z")).unwrap();
-            assert_eq!(store.files().list().unwrap().len(), 2, "after {history} more");
+            assert_eq!(store.files().list().unwrap().len(), 3, "after {history} more");
         }
         assert_eq!(store.files().read(&wire::file_name("a")).unwrap().bytes, wire::encode(&state));
         std::fs::write(path.join("7.tmp"), "half").unwrap();
         store.clean().unwrap();
-        assert_eq!(store.files().list().unwrap(), [wire::file_name("a")]);
+        assert_eq!(store.files().list().unwrap(), ["anchor.0".to_owned(), wire::file_name("a")]);
+    }
+
+    #[test]
+    fn a_lost_file_and_a_clock_set_back_let_nothing_run_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let entry = entry();
+        let store = open(directory.path());
+        let handled: PeriodId = "2026-03-01T12:00:00Z".parse().unwrap();
+        store.write_one(&State::fenced(entry.identity(), handled), at("2026-03-01T12:00:03Z")).unwrap();
+        let path = directory.path().join("state").join(wire::file_name(entry.identity()));
+        std::fs::remove_file(&path).unwrap();
+        // The next krond has an earlier clock.
+        let store = Store::new(Directory::open(&directory.path().join("state")).unwrap(), Missing::Fence);
+        let now = at("2026-03-01T10:00:00Z");
+        let Ok(Loaded::Missing(state)) = store.load(&entry.job, now, |_| true) else { panic!("it is lost") };
+        assert_eq!(state.watermark(), Some("2026-03-01T12:00:10Z".parse().unwrap()));
+        assert_eq!(store.archive(entry.identity(), now).unwrap(), None, "an operator can still overrule it");
+        // So does one whose file is damaged, with a time that says nothing.
+        std::fs::write(&path, "{").unwrap();
+        let epoch = std::time::SystemTime::UNIX_EPOCH;
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(epoch).unwrap();
+        let state = store.load(&entry.job, now, |_| true).unwrap().state().unwrap();
+        assert_eq!(state.watermark(), Some("2026-03-01T12:00:10Z".parse().unwrap()));
     }
 
     #[test]
     fn what_is_kept_under_another_name_is_never_written_into() {
         let directory = tempfile::tempdir().unwrap();
         let store = open(directory.path());
-        let now = at("2026-03-01T00:00:00Z");
+        let now = at("2026-03-02T00:00:00Z");
         let write = |hour: u8| {
             let period: PeriodId = format!("2026-03-01T{hour:02}:00:00Z").parse().unwrap();
             store.write_one(&State::fenced("a", period), now).unwrap();
             store.files().read(&wire::file_name("a")).unwrap().bytes
         };
         let third = (1..4).map(write).last().unwrap();
-        let kept = store.archive("a", now).unwrap();
+        let kept = store.archive("a", now).unwrap().unwrap();
         let last = (4..8).map(write).last().unwrap();
         assert_eq!(store.files().read(&kept).unwrap().bytes, third);
         assert_eq!(store.files().read(&wire::file_name("a")).unwrap().bytes, last);
-        assert_eq!(store.files().list().unwrap().len(), 3, "and one to write into");
+        assert_eq!(store.files().list().unwrap().len(), 4, "with the anchor, and one to write into");
     }
 
     #[test]

@@ -25,8 +25,27 @@ pub fn file_name(identity: &str) -> String {
 /// The text of a state file.
 #[must_use]
 pub fn encode(state: &State) -> Vec<u8> {
-    let text =
-        serde_json::to_string(&StateFile::from(state)).expect("no map in it has keys other than strings");
+    seal(&StateFile::from(state))
+}
+
+/// The text of an anchor file.
+#[must_use]
+pub fn encode_anchor(latest: Timestamp) -> Vec<u8> {
+    seal(&AnchorFile { version: VERSION.into(), wall_max: latest })
+}
+
+/// Reads an anchor file, unless it is damaged.
+#[must_use]
+pub fn decode_anchor(bytes: &[u8]) -> Option<Timestamp> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let (body, checksum) = unseal(text)?;
+    let file: AnchorFile = serde_json::from_str(text).ok()?;
+    (hex(body.as_bytes()) == checksum && file.version == VERSION).then_some(file.wall_max)
+}
+
+/// An object with its checksum as the last key.
+fn seal(object: &impl Serialize) -> Vec<u8> {
+    let text = serde_json::to_string(object).expect("no map in it has keys other than strings");
     let body = text.strip_suffix('}').expect("it is an object");
     format!("{body}{CHECKSUM}{}{END}", hex(body.as_bytes())).into_bytes()
 }
@@ -159,6 +178,13 @@ struct StateFile {
     /// The other runs under way, in the order of their starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     other_executions: Vec<Execution>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct AnchorFile {
+    version: String,
+    wall_max: Timestamp,
 }
 
 #[derive(Deserialize, Serialize)]
