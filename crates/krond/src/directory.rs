@@ -12,10 +12,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use crate::files::{Contents, Files};
-
-/// The largest state file that can be one: ten thousand pending periods take less than a quarter of it.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+use crate::files::{Contents, FILE_BYTES_MAX, Files};
 
 /// From so many files on, flushing the whole file system once is cheaper than flushing each of them.
 const SYNC_ALL_MIN: usize = 8;
@@ -167,8 +164,8 @@ impl Files for Directory {
         let file = self.reader(name)?;
         let stat = rustix::fs::fstat(&file)?;
         let mut bytes = Vec::new();
-        file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > FILE_BYTES_MAX {
+        file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+        if bytes.len() > FILE_BYTES_MAX {
             let message = format!("it has more than {FILE_BYTES_MAX} bytes");
             return Err(io::Error::new(ErrorKind::InvalidData, message));
         }

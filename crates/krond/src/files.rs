@@ -4,6 +4,9 @@ use std::io;
 
 use jiff::Timestamp;
 
+/// The largest file there can be. Whoever writes more could not read it again.
+pub const FILE_BYTES_MAX: usize = 1 << 20;
+
 /// One directory of plain files. Every name is that of an entry, never a path.
 pub trait Files {
     /// The names of all entries.
@@ -17,7 +20,8 @@ pub trait Files {
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is none, and whatever else stands in the way.
+    /// `NotFound` if there is none, `InvalidData` if it is larger than [`FILE_BYTES_MAX`], and whatever else stands in
+    /// the way.
     fn read(&self, name: &str) -> io::Result<Contents>;
 
     /// Creates a file that was not there, writes to it and sets its time of modification. Nothing of that is durable.

@@ -1,6 +1,7 @@
 //! The state of all jobs, in one directory: STATE's files, written its way.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, ErrorKind};
 
@@ -8,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use kron_core::{Job, PeriodId};
 
 use crate::anchor::{Anchor, Raise};
-use crate::files::{Contents, Files};
+use crate::files::{Contents, FILE_BYTES_MAX, Files};
 use crate::process::ProcessId;
 use crate::state::State;
 use crate::wire::{self, Unusable};
@@ -231,7 +232,10 @@ impl<F: Files> Store<F> {
             let modified = modified(state, *now);
             let (name, written) = match &anchor {
                 Err(error) if !self.anchor.covers(modified) => (String::new(), Err(copy(error))),
-                _ => self.write_temporary(&wire::encode(state), modified),
+                _ => match encode(state) {
+                    Ok(bytes) => self.write_temporary(&bytes, modified),
+                    Err(error) => (String::new(), Err(error)),
+                },
             };
             answers.push(written);
             temporary.push(name);
@@ -360,6 +364,25 @@ impl<F: Files> Store<F> {
 
 fn good<'a>(answers: &'a [io::Result<()>], names: &'a [String]) -> impl Iterator<Item = &'a String> {
     answers.iter().zip(names).filter(|(answer, _)| answer.is_ok()).map(|(_, name)| name)
+}
+
+/// The text of a state, which is never longer than what can be read. What does not fit is first the history, which
+/// nothing is decided by. If that is not enough the job has very many active runs, and gets no more.
+fn encode(state: &State) -> io::Result<Vec<u8>> {
+    let bytes = wire::encode(state);
+    if bytes.len() <= FILE_BYTES_MAX {
+        return Ok(bytes);
+    }
+    let bytes = wire::encode(&State { history: VecDeque::new(), ..state.clone() });
+    if bytes.len() <= FILE_BYTES_MAX {
+        return Ok(bytes);
+    }
+    let (runs, pending) = (state.runs.len(), state.pending.len());
+    Err(io::Error::other(format!(
+        "it has too much to remember: {runs} active runs and {pending} pending periods take {} bytes, and a file has \
+         at most {FILE_BYTES_MAX}",
+        bytes.len()
+    )))
 }
 
 /// The time of modification a state file gets: its watermark, or now if that is later. It survives any damage
@@ -524,6 +547,51 @@ mod tests {
         std::fs::write(path.join("7.tmp"), "half").unwrap();
         store.clean().unwrap();
         assert_eq!(store.files().list().unwrap(), ["anchor.0".to_owned(), wire::file_name("a")]);
+    }
+
+    #[test]
+    fn whatever_is_written_can_be_read() {
+        use crate::state::Ending;
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(directory.path());
+        let entry = entry();
+        let now = at("2026-03-01T00:00:00Z");
+        let periods = |count: i64| {
+            let nth = move |nth| Timestamp::from_second(now.as_second() - nth).unwrap();
+            (1..=count).rev().map(nth).map(PeriodId::new)
+        };
+        let full = |runs: i64| {
+            let mut state = State::fenced(entry.identity(), PeriodId::new(now));
+            // As many as the engine and the settings allow.
+            state.pending = periods(10_000).collect();
+            state.history = periods(1_000)
+                .map(|period| Ending {
+                    period,
+                    reason: Reason::DeadlinePassed,
+                    chosen: Some(at("2026-02-28T23:59:59.123456789Z")),
+                    started_at: Some(at("2026-02-28T23:59:59.123456789Z")),
+                    completed_at: at("2026-02-28T23:59:59.123456789Z"),
+                    exit: Some(-2_147_483_648),
+                    seed_hash: "ab".repeat(32),
+                })
+                .collect();
+            state.runs = periods(runs)
+                .map(|period| Run { seed_hash: "ab".repeat(32), ..run(RunId::Period(period)) })
+                .collect();
+            state
+        };
+        let load = || found(store.load(&entry.job, now, |_| true));
+        store.write_one(&full(300), now).unwrap();
+        assert_eq!(load(), full(300));
+        // With more runs, the history has to give way.
+        store.write_one(&full(2_000), now).unwrap();
+        assert_eq!(load(), State { history: VecDeque::new(), ..full(2_000) });
+        // And with still more, the run that is one too many.
+        let error = store.write_one(&full(4_000), now).unwrap_err().to_string();
+        assert!(error.contains("4000 active runs and 10000 pending periods take"), "{error}");
+        assert_eq!(load().runs.len(), 2_000, "what is there is left");
+        assert_eq!(store.write(&[(&full(4_000), now), (&State::new("other"), now)]).len(), 2);
+        assert!(store.files().read(&wire::file_name("other")).is_ok(), "nobody else is concerned");
     }
 
     #[test]
