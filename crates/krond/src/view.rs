@@ -199,8 +199,8 @@ pub enum WhatView {
     Completed {
         /// Which run.
         run: String,
-        /// Its process.
-        pid: u32,
+        /// Its process, if the record itself is there and not only what the state remembers.
+        pid: Option<u32>,
         /// What it ended with: a code, 128 and the number of a signal, or `null` where nobody saw it.
         exit: Option<i32>,
         /// When it had started.
