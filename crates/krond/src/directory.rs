@@ -12,7 +12,9 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
+use crate::children;
 use crate::files::{Contents, FILE_BYTES_MAX, Files};
+use crate::process::BootId;
 
 /// From so many files on, flushing the whole file system once is cheaper than flushing each of them.
 const SYNC_ALL_MIN: usize = 8;
@@ -34,12 +36,64 @@ pub struct Lock {
     _file: File,
 }
 
+/// Who has a lock.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Holder {
+    /// Its process.
+    pub pid: u32,
+    /// The boot that it lives in, if it said so.
+    pub boot: Option<BootId>,
+    /// The name of its host; empty if it did not say.
+    pub host: String,
+}
+
+impl Holder {
+    fn own() -> Holder {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        Holder { pid: std::process::id(), boot: children::boot_id().ok(), host: host.trim().to_owned() }
+    }
+}
+
+/// `pid 7 on web1`, and whether its number means anything here.
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pid {}", self.pid)?;
+        if !self.host.is_empty() {
+            write!(f, " on {}", self.host)?;
+        }
+        if self.boot.is_some() && self.boot != Holder::own().boot {
+            f.write_str(", which is another machine")?;
+        }
+        Ok(())
+    }
+}
+
+/// The name of a network file system. A lock there may not keep others out, and what is flushed may not be: two
+/// daemons on two machines would run everything twice.
+fn network(magic: rustix::fs::FsWord) -> Option<&'static str> {
+    // See `statfs(2)`. Only the lower half of the number counts: some systems extend its sign.
+    match u32::try_from(magic & 0xffff_ffff).ok()? {
+        0x6969 => Some("NFS"),
+        0xff53_4d42 | 0xfe53_4d42 | 0x517b => Some("SMB"),
+        0x0102_1997 => Some("9P"),
+        0x00c3_6400 => Some("Ceph"),
+        0x0bd0_0bd0 => Some("Lustre"),
+        0x5346_414f | 0x6b41_4653 => Some("AFS"),
+        0x7375_7245 => Some("Coda"),
+        0x564c => Some("NCP"),
+        0x7461_636f => Some("OCFS2"),
+        0x0116_1970 => Some("GFS2"),
+        _ => None,
+    }
+}
+
 impl Directory {
     /// Opens a directory for state, and creates it if it is not there.
     ///
     /// # Errors
     ///
-    /// If it cannot be opened, is a symbolic link, belongs to somebody else, or lets others in.
+    /// If it cannot be opened, is a symbolic link, belongs to somebody else, lets others in, or is on a network file
+    /// system.
     pub fn open(path: &Path) -> Result<Directory, DirectoryError> {
         let error = |why: Why| DirectoryError { path: path.to_owned(), why };
         if let Some(parent) = path.parent() {
@@ -63,6 +117,10 @@ impl Directory {
         if mode.intersects(Mode::RWXG | Mode::RWXO) {
             return Err(error(Why::Mode(mode.as_raw_mode() & 0o777)));
         }
+        let system = rustix::fs::fstatfs(&handle).map_err(|errno| error(Why::Io(errno.into())))?;
+        if let Some(name) = network(system.f_type) {
+            return Err(error(Why::Network(name)));
+        }
         Ok(Directory::at(handle))
     }
 
@@ -81,15 +139,21 @@ impl Directory {
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let mut file = File::from(file);
         file.set_len(0)?;
-        writeln!(file, "{}", rustix::process::getpid())?;
+        let own = Holder::own();
+        let boot = own.boot.map(|boot| boot.to_string()).unwrap_or_default();
+        write!(file, "{}\n{boot}\n{}\n", own.pid, own.host)?;
         Ok(Lock { _file: file })
     }
 
     /// Who has the lock, as they said.
     #[must_use]
-    pub fn lock_holder(&self) -> Option<u32> {
-        let holder = self.read(LOCK).ok()?;
-        String::from_utf8_lossy(&holder.bytes).trim().parse().ok()
+    pub fn lock_holder(&self) -> Option<Holder> {
+        let said = self.read(LOCK).ok()?.bytes;
+        let said = String::from_utf8_lossy(&said);
+        let mut lines = said.lines();
+        let pid = lines.next()?.parse().ok()?;
+        let boot = lines.next().and_then(|boot| boot.parse().ok());
+        Some(Holder { pid, boot, host: lines.next().unwrap_or_default().to_owned() })
     }
 
     /// Opens a directory in this one, and creates it if it is not there.
@@ -247,6 +311,7 @@ impl DirectoryError {
 enum Why {
     Io(io::Error),
     Mode(u32),
+    Network(&'static str),
     NotADirectory,
     Owner(u32),
 }
@@ -261,6 +326,11 @@ impl fmt::Display for DirectoryError {
                 "expected {path} to be closed to all but its owner (0700), but its mode is {mode:04o}: \
                  run `chmod 700 {path}`"
             ),
+            Why::Network(name) => write!(
+                f,
+                "expected {path} to be on a disk of this machine, but it is on {name}, where a lock and a flush may \
+                 not hold: name another --state-dir"
+            ),
             Why::NotADirectory => write!(f, "expected {path} to be a directory, and no symbolic link"),
             Why::Owner(owner) => write!(
                 f,
@@ -271,3 +341,42 @@ impl fmt::Display for DirectoryError {
 }
 
 impl std::error::Error for DirectoryError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_the_lock_says_who_it_is() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::open(&place.path().join("state")).unwrap();
+        assert_eq!(directory.lock_holder(), None);
+        let _lock = directory.lock().unwrap();
+        let holder = directory.lock_holder().unwrap();
+        assert_eq!(holder, Holder::own());
+        assert_eq!(holder.to_string(), format!("pid {} on {}", std::process::id(), holder.host));
+        let other = Holder { boot: Some(BootId::new(1)), ..holder };
+        assert!(other.to_string().ends_with(", which is another machine"), "{other}");
+        // A lock of an older krond has nothing but a number.
+        std::fs::write(place.path().join("state/lock"), "77\n").unwrap();
+        assert_eq!(directory.lock_holder().unwrap().to_string(), "pid 77");
+    }
+
+    #[test]
+    fn disks_of_this_machine_are_no_network() {
+        // ext4, xfs, btrfs, tmpfs, zfs, overlay, f2fs, FUSE
+        for magic in [
+            0xef53,
+            0x5846_5342,
+            0x9123_683e,
+            0x0102_1994,
+            0x2fc1_2fc1,
+            0x794c_7630,
+            0xf2f5_2010,
+            0x6573_5546,
+        ] {
+            assert_eq!(network(magic), None, "{magic:x}");
+        }
+        assert_eq!(network(0x6969), Some("NFS"));
+    }
+}

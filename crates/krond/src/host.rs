@@ -846,7 +846,7 @@ impl Known {
 fn lock(directory: &Directory, path: &Path) -> Result<Lock, Failure> {
     directory.lock().map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => {
-            let holder = directory.lock_holder().map_or_else(String::new, |pid| format!(" (pid {pid})"));
+            let holder = directory.lock_holder().map_or_else(String::new, |holder| format!(" ({holder})"));
             let path = path.display();
             Failure::Lock(format!("another krond{holder} uses {path}: stop it, or name another --state-dir"))
         }

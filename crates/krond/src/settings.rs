@@ -1,10 +1,11 @@
 //! The settings file. `krond.toml` beside this file is its reference, and the default.
 
 use std::fmt;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use krontab::security::{self, Finding, Trust};
 use serde::Deserialize;
 
 use crate::daemon::{Farewell, Manners};
@@ -42,12 +43,12 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or says something that krond does not understand.
+    /// If the file cannot be read, or not be trusted, or says something that krond does not understand.
     pub fn load(given: Option<&Path>, paths: &Paths) -> Result<Settings, SettingsError> {
         let path = given.unwrap_or(&paths.settings);
         let error = |why: String| SettingsError { path: path.to_owned(), why };
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
+        let text = match read(path) {
+            Ok(text) => text.map_err(error)?,
             Err(missing) if given.is_none() && missing.kind() == ErrorKind::NotFound => String::new(),
             Err(failed) => return Err(error(failed.to_string())),
         };
@@ -60,6 +61,22 @@ impl Settings {
     pub fn manners(&self) -> Manners {
         Manners { history_max: self.history, grace: self.grace }
     }
+}
+
+/// The largest file that can be one of settings.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Reads a file, if it may be trusted: who can write it decides what runs, as with a krontab.
+fn read(path: &Path) -> io::Result<Result<String, String>> {
+    let opened = security::open(path, &Trust::current())?;
+    let errors = opened.findings.iter().filter(|finding| finding.is_error()).map(Finding::render);
+    let errors: Vec<String> = errors.collect();
+    let Some(file) = opened.file.filter(|_| errors.is_empty()) else {
+        return Ok(Err(errors.join("\n\n")));
+    };
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(Ok(text))
 }
 
 #[derive(Deserialize)]
@@ -134,7 +151,10 @@ pub struct SettingsError {
 
 impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "could not use the settings in {}: {}", self.path.display(), self.why.trim_end())
+        let why = self.why.trim_end();
+        // What is wrong with a file tells where by itself.
+        let between = if why.starts_with("error[") { "\n\n" } else { " " };
+        write!(f, "could not use the settings in {}:{between}{why}", self.path.display())
     }
 }
 
@@ -144,18 +164,18 @@ impl std::error::Error for SettingsError {}
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Settings, String> {
+    fn parse(text: &str) -> Result<Settings, String> {
         let written: Written = toml::from_str(text).map_err(|error| error.to_string())?;
         written.with(&Paths::system())
     }
 
     #[test]
     fn the_reference_says_the_defaults() {
-        assert_eq!(read(REFERENCE).unwrap(), read("").unwrap());
+        assert_eq!(parse(REFERENCE).unwrap(), parse("").unwrap());
         let everything = REFERENCE.replace("\n# config", "\nconfig").replace("\n# state_dir", "\nstate_dir");
-        assert_eq!(read(&everything).unwrap(), read("").unwrap());
+        assert_eq!(parse(&everything).unwrap(), parse("").unwrap());
         let metrics = everything.replace("\n# metrics_file", "\nmetrics_file");
-        assert!(read(&metrics).unwrap().metrics_file.is_some());
+        assert!(parse(&metrics).unwrap().metrics_file.is_some());
     }
 
     #[test]
@@ -168,9 +188,9 @@ mod tests {
             ),
             ("history = 1001", "`history`: expected at most 1000, but found 1001"),
         ] {
-            assert_eq!(read(text).unwrap_err(), message);
+            assert_eq!(parse(text).unwrap_err(), message);
         }
-        assert!(read("grace = \"soon\"").unwrap_err().starts_with("`grace`: "));
-        assert!(read("histroy = 3").unwrap_err().contains("unknown field `histroy`"));
+        assert!(parse("grace = \"soon\"").unwrap_err().starts_with("`grace`: "));
+        assert!(parse("histroy = 3").unwrap_err().contains("unknown field `histroy`"));
     }
 }

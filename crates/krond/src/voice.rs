@@ -1,7 +1,6 @@
 //! The threads that tell people: one prints the log, one keeps the records. Neither can hold up the daemon.
 
 use std::convert::Infallible;
-use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::log::{Format, Level, Line};
+use crate::metrics;
 use crate::outcomes::Outcomes;
 use crate::view::RecordView;
 
@@ -184,7 +184,9 @@ fn keep(
         };
         let (what, kept) = match note {
             Ok(Note::Records(records)) => ("write outcomes", outcomes.write(records)),
-            Ok(Note::Metrics(text)) => ("write metrics", replace(metrics_file, &text)),
+            Ok(Note::Metrics(text)) => {
+                ("write metrics", metrics_file.map_or(Ok(()), |path| metrics::publish(path, &text)))
+            }
             // That it fails was told when it did so first.
             Err(RecvTimeoutError::Timeout) => ("write outcomes", outcomes.write([]).or(Ok(()))),
             Err(RecvTimeoutError::Disconnected) => break,
@@ -196,13 +198,4 @@ fn keep(
     if outcomes.is_waiting() {
         let _ = outcomes.write([]);
     }
-}
-
-/// Replaces a file at once, so that no collector reads half of it.
-fn replace(path: Option<&PathBuf>, text: &str) -> io::Result<()> {
-    let Some(path) = path else { return Ok(()) };
-    let mut temporary = path.clone().into_os_string();
-    temporary.push(".tmp");
-    fs::write(&temporary, text)?;
-    fs::rename(&temporary, path)
 }

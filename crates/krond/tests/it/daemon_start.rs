@@ -71,7 +71,9 @@ fn only_one_has_a_state_directory() {
         assert_eq!(said.code, 3, "{}", said.err);
         assert!(said.err.contains(&world.state.display().to_string()), "{}", said.err);
     }
-    assert!(world.ask(&["start", "--foreground"]).err.contains(&format!("another krond (pid {pid})")));
+    assert!(world.ask(&["start", "--foreground"]).err.contains(&format!("another krond (pid {pid} on ")));
+    let said = fs::read_to_string(world.state.join("lock")).unwrap();
+    assert_eq!(said.lines().count(), 3, "{said}");
     assert_eq!(world.json(&["status"])["pid"], pid, "the first is untouched");
     world.stop();
 }
@@ -91,6 +93,57 @@ fn a_state_directory_that_others_could_enter_is_refused() {
     symlink(world.path("elsewhere"), &world.state).unwrap();
     fails(&world, 2, &["to be a directory, and no symbolic link"]);
     assert!(fs::read_dir(world.path("elsewhere")).unwrap().next().is_none(), "nothing was written there");
+}
+
+/// There is no network here, so the kernel's answer is changed on its way.
+#[test]
+fn a_state_directory_on_a_network_is_refused() {
+    let world = World::new(JOB);
+    world.make_state();
+    let words = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=fstatfs"];
+    let inject = ["-e", "inject=fstatfs:poke_exit=@arg2=6969000000000000"];
+    let mut command = std::process::Command::new("strace");
+    command.args(words).args(inject).arg(world.path("krond")).args(["start", "--foreground"]);
+    command.args(["--config", "etc", "--state-dir", "state", "--settings", "krond.toml"]);
+    let Ok(output) = command.current_dir(world.path("")).output() else {
+        return println!("skipped: there is no strace");
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("ptrace") {
+        return println!("skipped: nothing can be traced here");
+    }
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("but it is on NFS"), "{said}");
+    assert!(fs::read_dir(&world.state).unwrap().next().is_none(), "nothing was written there");
+}
+
+#[test]
+fn settings_that_others_could_change_are_refused() {
+    let world = World::new(JOB);
+    let path = world.path("krond.toml");
+    let refused = |words: &[&str]| {
+        for arguments in [&["start", "--foreground"][..], &["status"]] {
+            let said = world.ask(arguments);
+            assert_eq!(said.code, 2, "{}", said.err);
+            for word in words {
+                assert!(said.err.contains(word), "{}", said.err);
+            }
+        }
+    };
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    refused(&["everybody can write the file", "take the right away: `chmod o-w`", "krond.toml"]);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::set_permissions(world.path(""), fs::Permissions::from_mode(0o777)).unwrap();
+    refused(&["everybody can write the directory"]);
+    fs::set_permissions(world.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    if is_root() {
+        chown(&path, Some(65534), None).unwrap();
+        refused(&["expected root to own the file, but found user 65534"]);
+        chown(&path, Some(0), None).unwrap();
+    }
+    fs::rename(&path, world.path("elsewhere.toml")).unwrap();
+    symlink(world.path("elsewhere.toml"), &path).unwrap();
+    refused(&["symbolic link"]);
 }
 
 #[test]
