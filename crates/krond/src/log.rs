@@ -14,7 +14,6 @@ use serde_json::{Map, Value};
 
 use crate::daemon::{Because, Report, Signal};
 use crate::view::run_name;
-use crate::wire::reason_name;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -158,7 +157,7 @@ pub fn lines(report: &Report, now: Timestamp) -> Vec<Line> {
                 };
                 of(entry, Level::Info, "policy", "periods_superseded")
                     .with("outcome", tally.reason.outcome().name())
-                    .with("reason", reason_name(tally.reason))
+                    .with("reason", tally.reason.name())
                     .with("first", tally.first.to_string())
                     .with("last", tally.last.to_string())
                     .with("count", count)
@@ -307,7 +306,7 @@ fn settled(entry: &Entry, decision: &Decision, reason: Reason, pid: Option<u32>,
         .with("name", entry.name.as_str())
         .with("period", decision.period_id().to_string())
         .with("outcome", reason.outcome().name())
-        .with("reason", reason_name(reason))
+        .with("reason", reason.name())
         .with("chosen", time(decision.chosen()))
         .with("now", now.to_string());
     match reason {

@@ -14,7 +14,6 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::daemon::Report;
-use crate::wire::{REASONS, reason_name};
 
 /// Upper ends of the buckets, in seconds.
 const LATENESS: [f64; 10] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 60.0];
@@ -73,10 +72,10 @@ impl Metrics {
     /// Nothing counted yet.
     #[must_use]
     pub fn new() -> Metrics {
-        let outcome = |reason: Reason| (reason_name(reason), (reason.outcome().name(), 0));
+        let outcome = |reason: Reason| (reason.name(), (reason.outcome().name(), 0));
         let results = ["failed", "succeeded", "unknown"];
         Metrics {
-            outcomes: REASONS.into_iter().map(outcome).collect(),
+            outcomes: Reason::ALL.into_iter().map(outcome).collect(),
             completed: results.into_iter().map(|result| (result, 0)).collect(),
             lateness: Histogram::new(&LATENESS),
             writing: Histogram::new(&WRITING),
@@ -118,7 +117,7 @@ impl Metrics {
     }
 
     fn add(&mut self, reason: Reason, count: u64) {
-        if let Some((_, total)) = self.outcomes.get_mut(reason_name(reason)) {
+        if let Some((_, total)) = self.outcomes.get_mut(reason.name()) {
             *total += count;
         }
     }
@@ -253,8 +252,8 @@ mod tests {
     #[test]
     fn every_reason_is_there_from_the_start() {
         let text = Metrics::new().render(&Gauges::default());
-        for reason in REASONS {
-            assert!(text.contains(&format!("reason=\"{}\"}} 0\n", reason_name(reason))), "{text}");
+        for reason in Reason::ALL {
+            assert!(text.contains(&format!("reason=\"{}\"}} 0\n", reason.name())), "{text}");
         }
     }
 

@@ -15,7 +15,6 @@ use crate::directory::Directory;
 use crate::files::Files;
 use crate::state::State;
 use crate::view::{RecordView, WhatView, run_name};
-use crate::wire::reason_name;
 
 /// The directory of the records, in the state directory.
 pub const DIRECTORY: &str = "outcomes";
@@ -119,7 +118,7 @@ pub fn records(report: &Report, at: Timestamp) -> Vec<RecordView> {
             let what = WhatView::Outcome {
                 period: decision.period_id().to_string(),
                 outcome: reason.outcome().to_string(),
-                reason: reason_name(*reason).to_owned(),
+                reason: reason.name().to_owned(),
                 chosen: decision.chosen(),
                 pid: process.map(|process| process.pid),
                 seed_hash: decision.seed_hash().to_string(),
@@ -134,7 +133,7 @@ pub fn records(report: &Report, at: Timestamp) -> Vec<RecordView> {
                 };
                 WhatView::Passed {
                     outcome: tally.reason.outcome().to_string(),
-                    reason: reason_name(tally.reason).to_owned(),
+                    reason: tally.reason.name().to_owned(),
                     first: tally.first.to_string(),
                     last: tally.last.to_string(),
                     count,
@@ -210,7 +209,7 @@ fn told_by(state: &State) -> Vec<RecordView> {
         let outcome = WhatView::Outcome {
             period: period.clone(),
             outcome: ending.reason.outcome().to_string(),
-            reason: reason_name(ending.reason).to_owned(),
+            reason: ending.reason.name().to_owned(),
             chosen: ending.chosen,
             pid: None,
             seed_hash: ending.seed_hash.clone(),
@@ -228,7 +227,7 @@ fn told_by(state: &State) -> Vec<RecordView> {
             RunId::Period(period) => WhatView::Outcome {
                 period: period.to_string(),
                 outcome: Outcome::Executed.to_string(),
-                reason: reason_name(kron_core::Reason::Started).to_owned(),
+                reason: kron_core::Reason::Started.name().to_owned(),
                 chosen: run.chosen,
                 pid: Some(pid),
                 seed_hash: run.seed_hash.clone(),

@@ -7,7 +7,6 @@ use kron_core::{PeriodId, RunId};
 use serde::{Deserialize, Serialize};
 
 use crate::state::{Ending, Run, State};
-use crate::wire::reason_name;
 
 /// How the daemon is.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -241,7 +240,7 @@ impl From<&Ending> for EndingView {
         EndingView {
             period: ending.period.to_string(),
             outcome: ending.reason.outcome().to_string(),
-            reason: reason_name(ending.reason).to_owned(),
+            reason: ending.reason.name().to_owned(),
             chosen: ending.chosen,
             started_at: ending.started_at,
             completed_at: ending.completed_at,

@@ -334,7 +334,7 @@ impl From<&Ending> for HistoryEntry {
             chosen_time: time(ending.chosen),
             completed_at: ending.completed_at.to_string(),
             exit_code: ending.exit,
-            reason: reason_name(ending.reason).into(),
+            reason: ending.reason.name().into(),
             started_at: time(ending.started_at),
             seed_hash: ending.seed_hash.clone(),
         }
@@ -346,7 +346,7 @@ impl TryFrom<HistoryEntry> for Ending {
 
     fn try_from(entry: HistoryEntry) -> Result<Ending, String> {
         let outcome = parse_outcome(&entry.outcome)?;
-        let reason = REASONS.into_iter().find(|reason| reason_name(*reason) == entry.reason);
+        let reason = Reason::ALL.into_iter().find(|reason| reason.name() == entry.reason);
         let completed_at = parse_time(&entry.completed_at)?;
         Ok(Ending {
             period: parse_period(&entry.period_id)?,
@@ -357,30 +357,6 @@ impl TryFrom<HistoryEntry> for Ending {
             exit: entry.exit_code,
             seed_hash: entry.seed_hash,
         })
-    }
-}
-
-/// Every reason there is.
-pub(crate) const REASONS: [Reason; 7] = [
-    Reason::Started,
-    Reason::FoundRunning,
-    Reason::DeadlinePassed,
-    Reason::NoCandidate,
-    Reason::Rescheduled,
-    Reason::StillRunning,
-    Reason::Superseded,
-];
-
-/// The name of a reason in files, logs and metrics.
-pub(crate) const fn reason_name(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Started => "started",
-        Reason::FoundRunning => "found-running",
-        Reason::DeadlinePassed => "deadline-passed",
-        Reason::NoCandidate => "no-candidate",
-        Reason::Rescheduled => "rescheduled",
-        Reason::StillRunning => "still-running",
-        Reason::Superseded => "superseded",
     }
 }
 
