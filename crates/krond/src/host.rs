@@ -457,6 +457,11 @@ impl Host {
 
     /// Reads the krontabs again, in a thread of its own.
     fn reload(&mut self, caller: Option<Sender<Answer>>) {
+        if let Some(path) = &self.settings.log_file
+            && let Err(error) = log::reopen(path)
+        {
+            self.fail("open the log anew", &error);
+        }
         if self.is_reading {
             return self.reload_next.get_or_insert_default().extend(caller);
         }
@@ -604,7 +609,8 @@ impl Host {
             env.push(variable("KRON_CHOSEN_TIME", chosen.to_string()));
         }
         let launch = Launch::new(ticket, entry.name.as_str(), &entry.command, env);
-        Launch { inherit_env: self.settings.inherit_environment, ..launch }
+        let (inherit_env, limits) = (self.settings.inherit_environment, self.settings.limits.clone());
+        Launch { inherit_env, limits, ..launch }
     }
 
     /// Waits for the end of a run from before.

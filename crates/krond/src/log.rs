@@ -3,17 +3,47 @@
 //! Names of events and fields are given here and nowhere else.
 
 use std::fmt::Write as _;
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
 
 use jiff::civil::DateTime;
 use jiff::{SignedDuration, Timestamp};
 use kron_core::{Decision, Reason};
 use kron_schedule::Count;
 use krontab::Entry;
+use rustix::fs::{Mode, OFlags};
 use serde_json::{Map, Value};
 
 use crate::daemon::{Because, Report, Signal};
 use crate::view::run_name;
+
+/// Opens a file for the log of a daemon in the background, and creates it if it is not there.
+///
+/// # Errors
+///
+/// If there is none that can be opened.
+pub fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::WRONLY
+        | OFlags::CREATE
+        | OFlags::APPEND
+        | OFlags::NOFOLLOW
+        | OFlags::NONBLOCK
+        | OFlags::NOCTTY
+        | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?.into())
+}
+
+/// Opens the file anew, which may have been moved away, and makes it standard output and error.
+///
+/// # Errors
+///
+/// If there is none that can be opened. Then both are what they were.
+pub fn reopen(path: &Path) -> io::Result<()> {
+    let file = open(path)?;
+    rustix::stdio::dup2_stdout(&file)?;
+    Ok(rustix::stdio::dup2_stderr(&file)?)
+}
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::daemon::{Farewell, Manners};
 use crate::paths::Paths;
+use crate::spawner::{Limit, Resource};
 use crate::store::Missing;
 
 /// The settings file with every setting and its default.
@@ -36,6 +37,11 @@ pub struct Settings {
     pub on_missing_state: Missing,
     /// The file that metrics are written to.
     pub metrics_file: Option<PathBuf>,
+    /// The file that standard output and error are, if krond is in the background. No setting, but told by who starts
+    /// it.
+    pub log_file: Option<PathBuf>,
+    /// What every run may have, where that is not what krond was started with.
+    pub limits: Vec<Limit>,
 }
 
 impl Settings {
@@ -91,6 +97,54 @@ struct Written {
     inherit_environment: Option<bool>,
     on_missing_state: Option<String>,
     metrics_file: Option<PathBuf>,
+    limits: Option<toml::Table>,
+}
+
+/// What can be limited, by the names that `limits.conf(5)` has for it.
+const RESOURCES: [(&str, Resource); 9] = [
+    ("as", Resource::AddressSpace),
+    ("core", Resource::Core),
+    ("cpu", Resource::Cpu),
+    ("data", Resource::Data),
+    ("fsize", Resource::FileSize),
+    ("memlock", Resource::Memlock),
+    ("nofile", Resource::OpenFiles),
+    ("nproc", Resource::Processes),
+    ("stack", Resource::Stack),
+];
+
+/// Reads a limit: one for both, or a soft one and a hard one.
+fn limit(key: &str, value: &toml::Value) -> Result<Limit, String> {
+    let Some((_, resource)) = RESOURCES.into_iter().find(|(name, _)| *name == key) else {
+        let names = RESOURCES.map(|(name, _)| name).join(", ");
+        return Err(format!("`limits.{key}`: expected one of {names}"));
+    };
+    let amount = |text: &str| match text.trim() {
+        "unlimited" => Some(None),
+        text => text.parse::<u64>().ok().map(Some),
+    };
+    let both = match value {
+        toml::Value::Integer(number) => {
+            u64::try_from(*number).ok().map(|number| (Some(number), Some(number)))
+        }
+        toml::Value::String(text) => match text.split_once(':') {
+            None => amount(text).map(|both| (both, both)),
+            Some((soft, hard)) => amount(soft).zip(amount(hard)),
+        },
+        _ => None,
+    };
+    let value = match value {
+        toml::Value::Integer(number) => number.to_string(),
+        toml::Value::String(text) => format!("{text:?}"),
+        other => format!("a {}", other.type_str()),
+    };
+    let (soft, hard) = both.ok_or_else(|| {
+        format!("`limits.{key}`: expected a number, \"unlimited\" or \"SOFT:HARD\", but found {value}")
+    })?;
+    if hard.is_some_and(|hard| soft.is_none_or(|soft| soft > hard)) {
+        return Err(format!("`limits.{key}`: expected no more than the hard limit, but found {value}"));
+    }
+    Ok(Limit { resource, soft, hard })
 }
 
 /// The most endings that a state file may be told to keep: it is written whole, and often.
@@ -130,6 +184,11 @@ impl Written {
                 }
             },
             metrics_file: absolute("metrics_file", self.metrics_file)?,
+            log_file: None,
+            limits: {
+                let limits = self.limits.unwrap_or_default();
+                limits.iter().map(|(key, value)| limit(key, value)).collect::<Result<_, _>>()?
+            },
         })
     }
 }
@@ -176,6 +235,21 @@ mod tests {
         assert_eq!(parse(&everything).unwrap(), parse("").unwrap());
         let metrics = everything.replace("\n# metrics_file", "\nmetrics_file");
         assert!(parse(&metrics).unwrap().metrics_file.is_some());
+        let limits = REFERENCE.split_once("# [limits]").unwrap().1.replace("\n# ", "\n");
+        let limits = parse(&format!("[limits]{limits}")).unwrap().limits;
+        assert_eq!(limits.len(), RESOURCES.len(), "each is shown once");
+    }
+
+    #[test]
+    fn a_limit_is_one_number_or_two() {
+        let limits = |text: &str| {
+            let limits = parse(&format!("[limits]\nnofile = {text}")).unwrap().limits;
+            (limits[0].soft, limits[0].hard)
+        };
+        assert_eq!(limits("64"), (Some(64), Some(64)));
+        assert_eq!(limits("\"64:128\""), (Some(64), Some(128)));
+        assert_eq!(limits("\"64:unlimited\""), (Some(64), None));
+        assert_eq!(limits("\"unlimited\""), (None, None));
     }
 
     #[test]
@@ -185,6 +259,26 @@ mod tests {
             (
                 "on_missing_state = \"x\"",
                 "`on_missing_state`: expected \"new\" or \"fence\", but found \"x\"",
+            ),
+            (
+                "limits = { nofile = -1 }",
+                "`limits.nofile`: expected a number, \"unlimited\" or \"SOFT:HARD\", but found -1",
+            ),
+            (
+                "limits = { nofile = \"many\" }",
+                "`limits.nofile`: expected a number, \"unlimited\" or \"SOFT:HARD\", but found \"many\"",
+            ),
+            (
+                "limits = { cpu = \"20:10\" }",
+                "`limits.cpu`: expected no more than the hard limit, but found \"20:10\"",
+            ),
+            (
+                "limits = { cpu = \"unlimited:10\" }",
+                "`limits.cpu`: expected no more than the hard limit, but found \"unlimited:10\"",
+            ),
+            (
+                "limits = { files = 3 }",
+                "`limits.files`: expected one of as, core, cpu, data, fsize, memlock, nofile, nproc, stack",
             ),
             ("history = 1001", "`history`: expected at most 1000, but found 1001"),
         ] {

@@ -164,6 +164,12 @@ fn wrong_arguments_end_with_two_and_where_nothing_runs_that_is_told() {
         let said = world.ask_as_is(arguments);
         assert_eq!(said.code, 2, "{arguments:?}");
     }
+    let said = world.ask_as_is::<&str>(&[]);
+    assert!(said.out.contains("Usage: krond") && said.err.is_empty(), "{}{}", said.out, said.err);
+    let said = world.ask_as_is(&["frobnicate"]);
+    assert!(said.out.contains("Usage: krond") && said.err.starts_with("error: "), "{}{}", said.out, said.err);
+    let said = world.ask_as_is(&["--help"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
     assert_eq!(world.ask(&["why", "job", "--at", "soon"]).code, 2);
     world.settings("graze = 1\n");
     let said = world.ask(&["start"]);
@@ -236,6 +242,32 @@ fn in_the_background_it_tells_who_it_is_and_can_be_stopped_and_started_at_once()
     let log = fs::read_to_string(world.state.join("krond.log")).unwrap();
     assert_eq!(log.matches("event=started").count(), 5);
     assert_eq!(log.matches("event=stopped").count(), 5);
+}
+
+#[test]
+fn in_the_background_it_has_no_terminal_and_its_log_can_be_moved_away() {
+    let world = World::new(JOB);
+    let said = world.ask(&["start"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let pid = world.json(&["status"])["pid"].clone();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    let pid = pid.to_string();
+    assert_eq!(fields[2..5], [&pid, &pid, "0"], "its group, its session and no terminal");
+    let log = world.state.join("krond.log");
+    for round in 1..3 {
+        let moved = world.state.join(format!("krond.log.{round}"));
+        fs::rename(&log, &moved).unwrap();
+        assert_eq!(world.ask(&["reload"]).code, 0);
+        world.until("it logs there", |_| {
+            fs::read_to_string(&log).is_ok_and(|text| text.contains("event=config_reloaded"))
+        });
+        assert_eq!(mode(&log), 0o600);
+        let old = fs::read_to_string(&moved).unwrap();
+        assert!(old.contains("event=config_reloaded"), "what was told before is there: {old}");
+    }
+    assert_eq!(world.ask(&["stop"]).code, 0);
+    assert!(fs::read_to_string(&log).unwrap().contains("event=stopped"));
 }
 
 #[test]
