@@ -9,7 +9,7 @@ pub const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// One directory of plain files. Every name is that of an entry, never a path.
 pub trait Files {
-    /// The names of all entries.
+    /// The names of all entries, in order.
     ///
     /// # Errors
     ///

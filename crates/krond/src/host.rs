@@ -610,7 +610,7 @@ impl Host {
         }
         let launch = Launch::new(ticket, entry.name.as_str(), &entry.command, env);
         let (inherit_env, limits) = (self.settings.inherit_environment, self.settings.limits.clone());
-        Launch { inherit_env, limits, ..launch }
+        Launch { inherit_env, limits, output_max: self.settings.output_max, ..launch }
     }
 
     /// Waits for the end of a run from before.
@@ -644,7 +644,8 @@ impl Host {
         self.voice.keep(outcomes::records(report, now));
         match self.style {
             Style::Log(format) => {
-                for line in log::lines(report, now) {
+                let least = self.settings.log_level;
+                for line in log::lines(report, now).into_iter().filter(|line| line.level >= least) {
                     self.voice.print(line.render(format));
                 }
             }
@@ -658,6 +659,7 @@ impl Host {
 
     fn tell(&self, line: &Line) {
         match self.style {
+            Style::Log(_) if line.level < self.settings.log_level => {}
             Style::Log(format) => self.voice.print(line.render(format)),
             Style::Console { .. } if line.level == Level::Info => {}
             Style::Console { .. } => self.voice.print(line.render(log::Format::Text)),

@@ -13,6 +13,7 @@ use kron_core::{Decision, Reason};
 use kron_schedule::Count;
 use krontab::Entry;
 use rustix::fs::{Mode, OFlags};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::daemon::{Because, Report, Signal};
@@ -56,9 +57,13 @@ pub enum Format {
 }
 
 /// How much a line matters.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
+#[serde(rename_all = "lowercase")]
 pub enum Level {
+    /// How it came about.
+    Debug,
     /// As it should be.
+    #[default]
     Info,
     /// Worth a look.
     Warn,
@@ -139,6 +144,7 @@ impl Line {
 impl Level {
     const fn name(self) -> &'static str {
         match self {
+            Level::Debug => "DEBUG",
             Level::Info => "INFO",
             Level::Warn => "WARN",
             Level::Error => "ERROR",
@@ -174,8 +180,9 @@ pub fn lines(report: &Report, now: Timestamp) -> Vec<Line> {
                 .with("chosen", time(decision.chosen()))
                 .with("now", now.to_string());
             let trigger = (*reason == Reason::Started).then_some(trigger);
+            let (seed, sample) = sampled(entry, decision, now);
             let decision = decision_line(entry, decision, now);
-            [Some(decision), trigger, Some(settled)].into_iter().flatten().collect()
+            [Some(seed), sample, Some(decision), trigger, Some(settled)].into_iter().flatten().collect()
         }
         Report::Passed { entry, passed } => passed
             .tallies
@@ -294,6 +301,33 @@ pub fn lines(report: &Report, now: Timestamp) -> Vec<Line> {
                 .with("message", "nobody looked: the machine slept, or krond was stopped"),
         ],
     }
+}
+
+/// How a decision came about: its seed, and what was drawn with it, unless there was nothing to choose from.
+fn sampled(entry: &Entry, decision: &Decision, now: Timestamp) -> (Line, Option<Line>) {
+    let of = |event| {
+        Line::new(now, Level::Debug, "seed", event)
+            .with("identity", entry.identity())
+            .with("name", entry.name.as_str())
+            .with("period", decision.period_id().to_string())
+    };
+    let seed = of("seed_computed")
+        .with("seed_strategy", entry.job.seed_strategy().name())
+        .with("period_key", decision.period_key().to_string())
+        .with("salt", entry.job.salt())
+        .with("seed_hash", decision.seed_hash().to_string());
+    let attempts = decision.attempts();
+    let rejected = attempts - u32::from(decision.chosen().is_some() && attempts > 0);
+    let sample = (attempts > 0).then(|| {
+        let offset = decision.chosen().map(|chosen| chosen.duration_since(decision.window_start()));
+        of("sample")
+            .with("distribution", entry.job.distribution().name())
+            .with("attempts", attempts)
+            .with("rejected", rejected)
+            .with_some("mapped_offset_ns", offset.map(|offset| offset.as_secs() * 1_000_000_000))
+            .with("candidate", time(decision.chosen()))
+    });
+    (seed, sample)
 }
 
 /// Everything that is needed to compute the same decision again.

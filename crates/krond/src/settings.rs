@@ -9,6 +9,7 @@ use krontab::security::{self, Finding, Trust};
 use serde::Deserialize;
 
 use crate::daemon::{Farewell, Manners};
+use crate::log::Level;
 use crate::paths::Paths;
 use crate::spawner::{Limit, Resource};
 use crate::store::Missing;
@@ -37,6 +38,10 @@ pub struct Settings {
     pub on_missing_state: Missing,
     /// The file that metrics are written to.
     pub metrics_file: Option<PathBuf>,
+    /// How much a line of the log must matter to be written.
+    pub log_level: Level,
+    /// How large the output file of a run may be when another starts.
+    pub output_max: Option<u64>,
     /// The file that standard output and error are, if krond is in the background. No setting, but told by who starts
     /// it.
     pub log_file: Option<PathBuf>,
@@ -97,6 +102,8 @@ struct Written {
     inherit_environment: Option<bool>,
     on_missing_state: Option<String>,
     metrics_file: Option<PathBuf>,
+    log_level: Option<Level>,
+    output_max: Option<u64>,
     limits: Option<toml::Table>,
 }
 
@@ -184,6 +191,8 @@ impl Written {
                 }
             },
             metrics_file: absolute("metrics_file", self.metrics_file)?,
+            log_level: self.log_level.unwrap_or_default(),
+            output_max: self.output_max.filter(|most| *most > 0),
             log_file: None,
             limits: {
                 let limits = self.limits.unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The state of all jobs, in one directory: STATE's files, written its way.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io::{self, ErrorKind};
 
@@ -19,6 +19,10 @@ pub const WAVE_MAX: usize = 256;
 
 /// How many spare files are kept: as many as a wave needs.
 const SPARE_MAX: usize = WAVE_MAX;
+
+/// How many damaged files of a job are kept for people, and as many that an operator has overruled. A disk that goes on
+/// damaging files must not be filled by them.
+const ASIDE_MAX: usize = 8;
 
 /// How far after now a time in a damaged file is believed.
 ///
@@ -94,14 +98,19 @@ impl<F: Files> Store<F> {
         &self.files
     }
 
-    /// Removes what a crash has left half done. Only who holds the lock may.
+    /// Removes what a crash has left half done, and what was put aside so long ago that others came after it. Only who
+    /// holds the lock may.
     ///
     /// # Errors
     ///
     /// If the directory cannot be read. A file that cannot be removed is left.
     pub fn clean(&self) -> io::Result<()> {
         self.spare.take();
-        for name in self.files.list()? {
+        let names = self.files.list()?;
+        for name in too_many(&names) {
+            let _ = self.files.remove(name);
+        }
+        for name in names {
             if let Some(number) = name.strip_suffix(TEMPORARY) {
                 // Should it stay, it is in nobody's way.
                 let number = number.parse().unwrap_or_default();
@@ -362,6 +371,24 @@ impl<F: Files> Store<F> {
     }
 }
 
+/// Files that were put aside, beyond the latest of each job and kind.
+fn too_many(names: &[String]) -> Vec<&String> {
+    let mut kept: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut excess = Vec::new();
+    // Names end with a time, so the latest come last in order. The list is in order.
+    for name in names.iter().rev() {
+        let Some((kind, _)) = name.rsplit_once('.') else { continue };
+        if kind.ends_with(".json.corrupt") || kind.ends_with(".json.archived") {
+            let count = kept.entry(kind).or_default();
+            *count += 1;
+            if *count > ASIDE_MAX {
+                excess.push(name);
+            }
+        }
+    }
+    excess
+}
+
 fn good<'a>(answers: &'a [io::Result<()>], names: &'a [String]) -> impl Iterator<Item = &'a String> {
     answers.iter().zip(names).filter(|(answer, _)| answer.is_ok()).map(|(_, name)| name)
 }
@@ -547,6 +574,29 @@ mod tests {
         std::fs::write(path.join("7.tmp"), "half").unwrap();
         store.clean().unwrap();
         assert_eq!(store.files().list().unwrap(), ["anchor.0".to_owned(), wire::file_name("a")]);
+    }
+
+    #[test]
+    fn of_what_was_put_aside_the_latest_are_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(directory.path());
+        let path = directory.path().join("state");
+        let name = |job: &str, kind: &str, day: usize| {
+            format!("{}.{kind}.202603{day:02}T000000Z", wire::file_name(job))
+        };
+        for (job, kind, days) in [("a", "corrupt", 12), ("a", "archived", 9), ("b", "corrupt", 3)] {
+            for day in 1..=days {
+                std::fs::write(path.join(name(job, kind, day)), "").unwrap();
+            }
+        }
+        store.clean().unwrap();
+        let left = store.files().list().unwrap();
+        assert_eq!(left.len(), 8 + 8 + 3);
+        for (job, kind, day, is_left) in
+            [("a", "corrupt", 4, false), ("a", "corrupt", 5, true), ("a", "archived", 1, false)]
+        {
+            assert_eq!(left.contains(&name(job, kind, day)), is_left, "{job} {kind} {day}");
+        }
     }
 
     #[test]

@@ -254,3 +254,22 @@ fn a_run_has_the_limits_of_the_settings() {
     assert_eq!(said.code, 2, "{}", said.err);
     assert!(said.err.contains("`limits.nofile`: expected no more than the hard limit"), "{}", said.err);
 }
+
+#[test]
+fn an_output_file_that_is_too_large_is_put_aside() {
+    let mut world = World::new(
+        "@every 1s @policy(deadline=1h) name=talks shell=true stdout=file:DIR/said \
+         command=\"echo $KRON_PERIOD_ID; echo 0123456789012345678901234567890123456789\"\n",
+    );
+    world.settings("output_max = 100\n");
+    world.start();
+    world.until("a second one is put aside", |world| {
+        world.lines("said.1").len() == 4 && world.lines("talks").is_empty() && {
+            let first = world.lines("said.1")[0].clone();
+            let ran = world.events("execution_completed", "talks");
+            ran.first().is_some_and(|ran| ran["run"].as_str().unwrap() < first.as_str())
+        }
+    });
+    world.stop();
+    assert!(world.lines("said").len() <= 4, "{:?}", world.lines("said"));
+}

@@ -383,3 +383,29 @@ fn what_the_records_lack_the_state_tells() {
     let said = world.ask(&["why", "never", "--config", &config, "--at", "now"]);
     assert_eq!((said.code, said.err.as_str()), (1, "error: job not found: never\n"));
 }
+
+#[test]
+fn how_a_decision_came_about_is_told_to_who_wants_to_know() {
+    let line = "@every 1s @win(after,1s) @policy(deadline=1h) name=tick command=/bin/true\n";
+    let mut world = World::new(line);
+    world.start();
+    world.until("it runs", |world| !world.events("execution_completed", "tick").is_empty());
+    world.stop();
+    assert!(world.events("seed_computed", "tick").is_empty());
+    let mut world = World::new(line);
+    world.settings("log_level = \"debug\"\n");
+    world.start();
+    world.until("it runs", |world| !world.events("execution_completed", "tick").is_empty());
+    world.stop();
+    let [seed, sample, decision] =
+        ["seed_computed", "sample", "decision"].map(|event| world.events(event, "tick")[0].clone());
+    assert_eq!((&seed["level"], &sample["level"]), (&"DEBUG".into(), &"DEBUG".into()));
+    assert_eq!(seed["seed_hash"], decision["seed_hash"]);
+    assert_eq!(sample["candidate"], decision["chosen"]);
+    let mut quiet = World::new(line);
+    quiet.settings("log_level = \"warn\"\n");
+    quiet.start();
+    quiet.until("it runs", |world| !world.history("tick").is_empty());
+    quiet.stop();
+    assert!(quiet.events("decision", "tick").is_empty());
+}
