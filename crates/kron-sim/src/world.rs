@@ -36,6 +36,9 @@ const MILLISECOND: u64 = 1_000_000;
 /// The most states that are written together.
 const WAVE: usize = 8;
 
+/// How many starts a second has room for: two of every job.
+const START_RATE: u32 = 16;
+
 /// PIDs come from a ring this small, so that they are handed out again and again.
 const RING: u32 = 12;
 
@@ -324,7 +327,12 @@ impl World {
         let cleaned = store.clean();
         self.krond = Some(Krond {
             life: self.life,
-            daemon: Daemon::new(Manners { history_max: self.history_max, ..Manners::default() }),
+            // Every other one has a pace to keep, which leaves room for every job of a world.
+            daemon: Daemon::new(Manners {
+                history_max: self.history_max,
+                start_rate: self.life.is_multiple_of(2).then_some(START_RATE),
+                ..Manners::default()
+            }),
             store,
             lanes: BTreeMap::new(),
             waiting: Vec::new(),

@@ -30,6 +30,8 @@ pub struct Settings {
     pub outcome_days: u16,
     /// How long a run that is asked to end has until it is killed.
     pub grace: Duration,
+    /// The most runs of periods that are started in a second.
+    pub start_rate: Option<u32>,
     /// What becomes of runs when krond stops.
     pub on_stop: Farewell,
     /// Whether runs get krond's own environment.
@@ -70,7 +72,7 @@ impl Settings {
     /// How the daemon behaves by them.
     #[must_use]
     pub fn manners(&self) -> Manners {
-        Manners { history_max: self.history, grace: self.grace }
+        Manners { history_max: self.history, grace: self.grace, start_rate: self.start_rate }
     }
 }
 
@@ -98,6 +100,7 @@ struct Written {
     history: Option<usize>,
     outcome_days: Option<u16>,
     grace: Option<String>,
+    start_rate: Option<u32>,
     on_stop: Option<Farewell>,
     inherit_environment: Option<bool>,
     on_missing_state: Option<String>,
@@ -179,6 +182,7 @@ impl Written {
             history,
             outcome_days: self.outcome_days.unwrap_or(90),
             grace,
+            start_rate: self.start_rate.filter(|most| *most > 0),
             on_stop: self.on_stop.unwrap_or_default(),
             inherit_environment: self.inherit_environment.unwrap_or(false),
             on_missing_state: match self.on_missing_state.as_deref() {
