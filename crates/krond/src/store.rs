@@ -445,7 +445,8 @@ fn stamp(now: Timestamp) -> String {
 }
 
 fn copy(error: &io::Error) -> io::Error {
-    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+    let told = || io::Error::new(error.kind(), error.to_string());
+    error.raw_os_error().map_or_else(told, io::Error::from_raw_os_error)
 }
 
 impl Loaded {
