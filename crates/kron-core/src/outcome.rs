@@ -48,6 +48,31 @@ impl Outcome {
 }
 
 impl Reason {
+    /// Every reason there is.
+    pub const ALL: [Reason; 7] = [
+        Reason::Started,
+        Reason::FoundRunning,
+        Reason::DeadlinePassed,
+        Reason::NoCandidate,
+        Reason::Rescheduled,
+        Reason::StillRunning,
+        Reason::Superseded,
+    ];
+
+    /// Its name in files, logs, metrics and answers, in lower case with hyphens: `deadline-passed`. It never changes.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reason::Started => "started",
+            Reason::FoundRunning => "found-running",
+            Reason::DeadlinePassed => "deadline-passed",
+            Reason::NoCandidate => "no-candidate",
+            Reason::Rescheduled => "rescheduled",
+            Reason::StillRunning => "still-running",
+            Reason::Superseded => "superseded",
+        }
+    }
+
     /// The outcome that a period with this reason has.
     #[must_use]
     pub const fn outcome(self) -> Outcome {
@@ -78,5 +103,20 @@ impl fmt::Display for Reason {
             Reason::StillRunning => "another run was still active",
             Reason::Superseded => "a later period had come due",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_listed_once_and_has_a_name_of_its_own() {
+        for (at, reason) in Reason::ALL.into_iter().enumerate() {
+            // Whoever adds one is reminded of the list by its length.
+            assert_eq!(reason as usize, at);
+            assert!(Reason::ALL[..at].iter().all(|other| other.name() != reason.name()), "{reason:?}");
+            assert!(reason.name().bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'));
+        }
     }
 }

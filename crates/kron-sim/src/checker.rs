@@ -508,7 +508,7 @@ impl Checker {
         let Some(version) = subject.version else { return false };
         let line = &self.lines[version];
         let latest = wall + if line.around { line.window / 2 } else { 0 };
-        subject.watermark > Some(latest + 1)
+        subject.watermark > Some(latest + krond::anchor::STEP)
     }
 
     /// How long it takes at most until a period of the line has been judged, in seconds.

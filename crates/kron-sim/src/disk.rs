@@ -60,6 +60,8 @@ pub(crate) struct Disk {
     pub(crate) faults: [u64; 3],
     /// If it is given, it chooses what a power cut leaves, bit by bit.
     pub(crate) choice: Option<u64>,
+    /// Whether two names can be exchanged. Not every file system can do it.
+    pub(crate) exchanges: bool,
 }
 
 #[derive(Debug)]
@@ -72,6 +74,8 @@ struct Inode {
     is_durable: bool,
     /// A flush of it has failed: the kernel has forgotten that there is something to write.
     is_dropped: bool,
+    /// What the platter had before it was written anew, until that is flushed.
+    before: Option<(Rc<[u8]>, Timestamp)>,
 }
 
 #[derive(Clone, Debug)]
@@ -81,6 +85,8 @@ struct Change {
     to: Option<usize>,
     /// The name that the file had before, if it was renamed: one operation, kept or lost as one.
     from: Option<Rc<str>>,
+    /// What has that name now, if the two were exchanged.
+    back: Option<usize>,
     /// A flush has failed on it, and no later one will do anything about it.
     is_dropped: bool,
 }
@@ -100,6 +106,7 @@ impl Disk {
             broken: 0,
             faults: [0; 3],
             choice: None,
+            exchanges: true,
         }
     }
 
@@ -146,7 +153,22 @@ impl Disk {
             Some(inode) => self.names.insert(Rc::clone(&name), inode),
             None => self.names.remove(&name),
         };
-        self.pending.push(Change { name, to, from, is_dropped: false });
+        self.pending.push(Change { name, to, from, back: None, is_dropped: false });
+    }
+
+    /// Two names change places.
+    fn swap(&mut self, one: Rc<str>, other: Rc<str>) {
+        let (to, back) = (self.names[&one], self.names[&other]);
+        self.names.insert(Rc::clone(&other), to);
+        self.names.insert(Rc::clone(&one), back);
+        let change =
+            Change { name: other, to: Some(to), from: Some(one), back: Some(back), is_dropped: false };
+        self.pending.push(change);
+    }
+
+    /// How many names a file has.
+    fn links(&self, inode: usize) -> usize {
+        self.names.values().filter(|named| **named == inode).count()
     }
 
     /// Flushes names. What an earlier failure has dropped stays undone, and is no longer told of.
@@ -184,17 +206,31 @@ impl Disk {
         }
         for inode in self.durable.values() {
             let inode = &mut self.inodes[*inode];
-            if !inode.is_durable {
-                let length = inode.bytes.len();
-                let some = usize::try_from(choose(&mut self.rng, length as u64 + 1)).expect("a length");
-                inode.bytes = match choose(&mut self.rng, 4) {
-                    0 => Rc::from([]),
-                    1 => vec![0; length].into(),
-                    2 if !inode.is_dropped => Rc::clone(&inode.bytes),
-                    _ => inode.bytes[..some.min(length.saturating_sub(1))].into(),
-                };
-                inode.is_durable = true;
+            if inode.is_durable {
+                continue;
             }
+            let length = inode.bytes.len();
+            let some = usize::try_from(choose(&mut self.rng, length as u64 + 1)).expect("a length");
+            let part = some.min(length.saturating_sub(1));
+            inode.bytes = match (choose(&mut self.rng, 4), inode.before.take()) {
+                (0, None) => Rc::from([]),
+                (1, None) => vec![0; length].into(),
+                (0, Some((bytes, modified))) => {
+                    inode.modified = modified;
+                    bytes
+                }
+                // Some of the new is there, and some of the old behind it. So is one time or the other.
+                (1, Some((bytes, modified))) => {
+                    if choose(&mut self.rng, 2) == 0 {
+                        inode.modified = modified;
+                    }
+                    let rest = bytes.get(part..).unwrap_or_default();
+                    [&inode.bytes[..part], rest].concat().into()
+                }
+                (2, _) if !inode.is_dropped => Rc::clone(&inode.bytes),
+                _ => inode.bytes[..part].into(),
+            };
+            inode.is_durable = true;
         }
         self.names = self.durable.clone();
     }
@@ -266,7 +302,10 @@ enum Kind {
 
 fn keep(durable: &mut BTreeMap<Rc<str>, usize>, change: &Change) {
     if let Some(from) = &change.from {
-        durable.remove(from);
+        match change.back {
+            Some(inode) => durable.insert(Rc::clone(from), inode),
+            None => durable.remove(from),
+        };
     }
     match change.to {
         Some(inode) => durable.insert(Rc::clone(&change.name), inode),
@@ -297,6 +336,9 @@ impl Files for Mount {
     fn read(&self, name: &str) -> io::Result<Contents> {
         let mut disk = self.disk.borrow_mut();
         disk.call(Kind::Read)?;
+        if self.plant == Some(Plant::NoAnchor) && name.starts_with("anchor") {
+            return Err(ErrorKind::NotFound.into());
+        }
         let inode = &disk.inodes[Mount::find(&disk, name)?];
         Ok(Contents { bytes: inode.bytes.to_vec(), modified: inode.modified })
     }
@@ -317,10 +359,38 @@ impl Files for Mount {
             Err(_) => bytes[..disk.rng.index(bytes.len() + 1)].into(),
         };
         let bytes = Rc::clone(&written);
-        disk.inodes.push(Inode { written, bytes, modified, is_durable: false, is_dropped: false });
+        let is_durable = false;
+        disk.inodes.push(Inode { written, bytes, modified, is_durable, is_dropped: false, before: None });
         let inode = disk.inodes.len() - 1;
         disk.put(name.into(), Some(inode), None);
         outcome
+    }
+
+    fn overwrite(&self, name: &str, bytes: &[u8], modified: Timestamp) -> io::Result<bool> {
+        let mut disk = self.disk.borrow_mut();
+        let was_dead = disk.crashed.is_some();
+        let outcome = disk.call(Kind::Create);
+        if was_dead {
+            return outcome.map(|()| false);
+        }
+        let at = Mount::find(&disk, name)?;
+        if disk.links(at) > 1 {
+            return outcome.map(|()| false);
+        }
+        // It failed half-way, and the old end is still there.
+        let some = if outcome.is_ok() { bytes.len() } else { disk.rng.index(bytes.len() + 1) };
+        let inode = &mut disk.inodes[at];
+        if inode.is_durable {
+            inode.before = Some((Rc::clone(&inode.bytes), inode.modified));
+        }
+        let rest = inode.bytes.get(some..).filter(|_| outcome.is_err()).unwrap_or_default();
+        inode.written = [&bytes[..some], rest].concat().into();
+        inode.bytes = Rc::clone(&inode.written);
+        if outcome.is_ok() {
+            inode.modified = modified;
+        }
+        inode.is_durable = false;
+        outcome.map(|()| true)
     }
 
     fn sync(&self, names: &[String]) -> io::Result<()> {
@@ -342,6 +412,7 @@ impl Files for Mount {
                 }
             } else if !disk.inodes[inode].is_dropped {
                 disk.inodes[inode].is_durable = true;
+                disk.inodes[inode].before = None;
             }
             first = first.and(outcome);
         }
@@ -354,6 +425,17 @@ impl Files for Mount {
         let inode = Mount::find(&disk, from)?;
         disk.put(to.into(), Some(inode), Some(from.into()));
         Ok(())
+    }
+
+    fn exchange(&self, one: &str, other: &str) -> io::Result<bool> {
+        let mut disk = self.disk.borrow_mut();
+        disk.call(Kind::Name)?;
+        Mount::find(&disk, one)?;
+        if !disk.exchanges || !disk.names.contains_key(other) {
+            return Ok(false);
+        }
+        disk.swap(one.into(), other.into());
+        Ok(true)
     }
 
     fn link(&self, from: &str, to: &str) -> io::Result<()> {
@@ -445,6 +527,86 @@ mod tests {
         let legal: std::collections::BTreeSet<_> =
             both(b"old").into_iter().chain([both(b"new")[0].clone()]).collect();
         assert_eq!(seen, legal);
+    }
+
+    #[test]
+    fn names_are_exchanged_as_one() {
+        let mut seen = std::collections::BTreeSet::new();
+        for choice in 0..64 {
+            let mount = mount();
+            write(&mount, b"old");
+            mount.create("t", b"new", Timestamp::UNIX_EPOCH).unwrap();
+            mount.sync(&["t".into()]).unwrap();
+            mount.sync_directory().unwrap();
+            assert!(mount.exchange("t", "a").unwrap());
+            assert!(!is(&mount, b"new") && !is(&mount, b"old"));
+            let mut disk = mount.disk.borrow_mut();
+            disk.choice = Some(choice);
+            disk.cut_power();
+            seen.insert(["a", "t"].map(|name| disk.peek(name).unwrap().0.to_vec()));
+        }
+        let legal = [["old", "new"], ["new", "old"]].map(|pair| pair.map(|bytes| bytes.as_bytes().to_vec()));
+        assert_eq!(seen, legal.into());
+    }
+
+    #[test]
+    fn what_is_written_in_place_may_be_old_or_new_or_both_until_it_is_flushed() {
+        let mut seen = std::collections::BTreeSet::new();
+        for choice in 0..256 {
+            let mount = mount();
+            write(&mount, b"old!");
+            mount.sync_directory().unwrap();
+            assert!(mount.overwrite("a", b"new", Timestamp::UNIX_EPOCH).unwrap());
+            assert!(!is(&mount, b"new") && !is(&mount, b"old!"));
+            let mut disk = mount.disk.borrow_mut();
+            disk.choice = Some(choice);
+            disk.cut_power();
+            seen.insert(String::from_utf8(disk.peek("a").unwrap().0.to_vec()).unwrap());
+        }
+        for left in ["old!", "new", "nld!", "ne", ""] {
+            assert!(seen.contains(left), "{left:?} is not in {seen:?}");
+        }
+        let mount = mount();
+        write(&mount, b"old!");
+        mount.link("a", "b").unwrap();
+        assert!(!mount.overwrite("a", b"new", Timestamp::UNIX_EPOCH).unwrap(), "it has another name");
+        assert_eq!(mount.read("b").unwrap().bytes, b"old!");
+    }
+
+    /// A file whose replacement may not be durable must keep what it says: a power cut may bring it back.
+    #[test]
+    fn no_file_that_can_come_back_is_written_into() {
+        use krond::state::State;
+        use krond::store::{Missing, Store};
+        use krond::wire;
+        let names = ["a", "b", "c", "d", "e", "f"];
+        // The flush of the directory fails when the first three are written for the third time. Then all goes well
+        // again, and the others take whatever is spare.
+        for choice in 0..4096 {
+            let disk = Rc::new(RefCell::new(Disk::new(Rng::new(choice))));
+            let store = Store::new(Mount { disk: Rc::clone(&disk), plant: None }, Missing::New);
+            let states = names.map(State::new);
+            let write = |names: &[usize]| {
+                let wave: Vec<_> = names.iter().map(|at| (&states[*at], Timestamp::UNIX_EPOCH)).collect();
+                store.write(&wave).into_iter().all(|answer| answer.is_ok())
+            };
+            assert!(write(&[0, 1, 2]));
+            let calls = disk.borrow().points;
+            assert!(write(&[0, 1, 2]));
+            let calls = disk.borrow().points - calls;
+            let at = disk.borrow().points + calls;
+            disk.borrow_mut().at_point = Some((at, Fault::Broken));
+            let before = disk.borrow().faults;
+            assert!(!write(&[0, 1, 2]));
+            assert_eq!(disk.borrow().faults[1], before[1] + 1);
+            assert!(write(&[3, 4, 5]));
+            disk.borrow_mut().choice = Some(choice);
+            disk.borrow_mut().cut_power();
+            for name in names {
+                let bytes = store.files().read(&wire::file_name(name)).unwrap().bytes;
+                assert!(wire::decode(&bytes, name).is_ok(), "{choice}: the file of {name}");
+            }
+        }
     }
 
     #[test]

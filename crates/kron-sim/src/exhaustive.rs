@@ -24,7 +24,7 @@ pub struct Sweep {
 }
 
 /// What a power cut may leave is told by the bits of a number. There are never more operations under way.
-const CHOICES: u64 = 32;
+const CHOICES: u64 = 64;
 
 /// How long there is to watch: two periods, and what comes after a crash.
 const LENGTH: u64 = 130;
@@ -75,6 +75,7 @@ fn live(line: &Line, fault: Option<(u64, Fault, u64)>, downtime: u64, back: i64)
     let mut world = World::new(Rng::new(1), vec![line.clone()], Missing::New, None, false);
     world.downtime = Some(downtime * SECOND + 1);
     world.run_max = 20_000;
+    world.disk.borrow_mut().exchanges = true;
     if let Some((point, fault, choice)) = fault {
         let mut disk = world.disk.borrow_mut();
         disk.at_point = Some((point, fault));

@@ -105,6 +105,7 @@ enum Act {
     Damage,
     DamageAndBack,
     Delete,
+    DeleteAndBack,
     Edit,
     Remove,
     ByHand,
@@ -112,7 +113,7 @@ enum Act {
     Stranger,
 }
 
-const ACTS: [Act; 21] = [
+const ACTS: [Act; 22] = [
     Act::Kill,
     Act::Power,
     Act::Stop,
@@ -129,6 +130,7 @@ const ACTS: [Act; 21] = [
     Act::Damage,
     Act::DamageAndBack,
     Act::Delete,
+    Act::DeleteAndBack,
     Act::Edit,
     Act::Remove,
     Act::ByHand,
@@ -149,11 +151,6 @@ impl Plan {
         }
         acts.push(*rng.pick(&[Act::Kill, Act::Power]));
         let missing = if rng.chance(500) { Missing::Fence } else { Missing::New };
-        // A lost file and a clock set back together are beyond the fence, and documented to be.
-        if missing == Missing::Fence && acts.contains(&Act::Delete) {
-            let backward = [Act::ClockBack, Act::ClockAway, Act::ClockRight, Act::DamageAndBack];
-            acts.retain(|act| !backward.contains(act));
-        }
         Plan {
             jobs: usize::try_from(jobs).expect("few"),
             missing,
@@ -339,12 +336,13 @@ impl Nemesis<'_> {
                 // The rare pair: the file says nothing any more, and the clock says that it is earlier.
                 let job = self.job(world);
                 self.tally.damaged += u64::from(world.damage(job));
-                let by = -self.distance(7_200);
-                self.set_clock(world, by);
-                if self.rng.chance(700) {
-                    let crash = *self.rng.pick(&[Crash::Kill, Crash::Power]);
-                    self.crash(world, crash);
-                }
+                self.step_back(world);
+            }
+            Act::DeleteAndBack => {
+                // No file tells of a later time, but for the anchor.
+                let job = self.job(world);
+                self.tally.deleted += u64::from(world.delete(job));
+                self.step_back(world);
             }
             Act::Delete => {
                 let job = self.job(world);
@@ -386,6 +384,16 @@ impl Nemesis<'_> {
         }
     }
 
+    /// The clock is set back, and often that is the end of krond too.
+    fn step_back(&mut self, world: &mut World) {
+        let by = -self.distance(7_200);
+        self.set_clock(world, by);
+        if self.rng.chance(700) {
+            let crash = *self.rng.pick(&[Crash::Kill, Crash::Power]);
+            self.crash(world, crash);
+        }
+    }
+
     /// An end at one of the next points where there can be one, or now.
     fn crash(&mut self, world: &mut World, crash: Crash) {
         match crash {
@@ -414,8 +422,7 @@ impl Nemesis<'_> {
             let line = Line { version: world.checker.lines.len(), ..line };
             world.edit(line.job, Some(line));
         }
-        let is_fragile = self.plan.missing == Missing::Fence && self.plan.acts.contains(&Act::Delete);
-        if self.rng.chance(500) && !is_fragile {
+        if self.rng.chance(500) {
             self.set_right(world);
         }
         // Whoever was asked to stop is let go.

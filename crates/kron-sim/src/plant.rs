@@ -22,11 +22,13 @@ pub enum Plant {
     FenceAtNow,
     /// M8: a flush that failed is tried again, and then believed.
     FlushAgain,
+    /// M9: nobody looks at the anchor when a state is lost.
+    NoAnchor,
 }
 
 impl Plant {
-    /// All of them, M1 to M8.
-    pub const ALL: [Plant; 8] = [
+    /// All of them, M1 to M9.
+    pub const ALL: [Plant; 9] = [
         Plant::ReleaseFirst,
         Plant::NoDirectoryFlush,
         Plant::NoFileFlush,
@@ -35,9 +37,10 @@ impl Plant {
         Plant::PidOnly,
         Plant::FenceAtNow,
         Plant::FlushAgain,
+        Plant::NoAnchor,
     ];
 
-    /// `M1` to `M8`.
+    /// `M1` to `M9`.
     #[must_use]
     pub fn name(self) -> String {
         format!("M{}", self as u8 + 1)

@@ -37,6 +37,9 @@ const MILLISECOND: u64 = 1_000_000;
 /// The most states that are written together.
 const WAVE: usize = 8;
 
+/// How many starts a second has room for: two of every job.
+const START_RATE: u32 = 16;
+
 /// PIDs come from a ring this small, so that they are handed out again and again.
 const RING: u32 = 12;
 
@@ -157,6 +160,7 @@ impl World {
     ) -> World {
         let jobs = lines.len();
         let disk = Rc::new(RefCell::new(Disk::new(rng.fork())));
+        disk.borrow_mut().exchanges = rng.chance(800);
         let mut checker = Checker::new(jobs);
         checker.lines.clone_from(&lines);
         World {
@@ -326,7 +330,12 @@ impl World {
         let cleaned = store.clean();
         self.krond = Some(Krond {
             life: self.life,
-            daemon: Daemon::new(Manners { history_max: self.history_max, ..Manners::default() }),
+            // Every other one has a pace to keep, which leaves room for every job of a world.
+            daemon: Daemon::new(Manners {
+                history_max: self.history_max,
+                start_rate: self.life.is_multiple_of(2).then_some(START_RATE),
+                ..Manners::default()
+            }),
             store,
             lanes: BTreeMap::new(),
             waiting: Vec::new(),
@@ -408,7 +417,11 @@ impl World {
         let now = self.moment().wall;
         let krond = self.krond.as_ref().expect("who else would load");
         let is_running = |process: &ProcessId| self.is_running(process);
-        let loaded = krond.store.load(&entry.job, now, is_running).expect("nobody changes versions here");
+        let loaded = krond.store.load(&entry.job, now, is_running);
+        let loaded = loaded.unwrap_or_else(|refused| {
+            self.checker.fail("O11", format!("nobody has touched it, but {refused}"));
+            Loaded::Unreadable(refused.to_string())
+        });
         let loaded = match (self.plant, loaded) {
             (Some(Plant::DamagedIsNew), Loaded::Fenced { .. }) => {
                 let state = State::new(entry.identity());

@@ -10,7 +10,8 @@ mod reference;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use self::answer::{Answer, Failure};
 
@@ -62,16 +63,31 @@ pub(crate) enum Format {
 pub(crate) fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            // Who closes the pipe has seen enough.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { answer::USAGE } else { 0 });
-        }
+        Err(error) => return explain(&error),
     };
     match dispatch(cli.command) {
         Ok(answer) => answer.print(),
         Err(failure) => failure.print(),
     }
+}
+
+/// Prints what the arguments ask for without being a command: help, the version, or what is wrong. Who does not know
+/// the commands is told them on standard output.
+fn explain(error: &clap::Error) -> ExitCode {
+    let is_missing = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand
+    );
+    // Who closes the pipe has seen enough.
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        let _ = error.print();
+    }
+    if is_missing || error.kind() == ErrorKind::InvalidSubcommand {
+        let _ = Cli::command().print_help();
+        return ExitCode::from(answer::USAGE);
+    }
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { answer::USAGE } else { 0 })
 }
 
 fn dispatch(command: Command) -> Result<Answer, Failure> {

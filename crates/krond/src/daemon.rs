@@ -6,6 +6,7 @@
 
 mod effect;
 mod event;
+mod pace;
 mod tracked;
 
 use std::collections::{BTreeSet, HashMap};
@@ -22,6 +23,7 @@ pub use tracked::{Activity, Hold};
 use crate::moment::Moment;
 use crate::state::State;
 use crate::timers::{Slot, Timers};
+use pace::Pace;
 use tracked::{Asked, Tracked, Work};
 
 /// How a daemon behaves.
@@ -31,11 +33,13 @@ pub struct Manners {
     pub history_max: usize,
     /// How long a run that was asked to end politely has to do so.
     pub grace: Duration,
+    /// The most runs of periods that are started in a second; `None` is without end.
+    pub start_rate: Option<u32>,
 }
 
 impl Default for Manners {
     fn default() -> Manners {
-        Manners { history_max: 20, grace: Duration::from_secs(10) }
+        Manners { history_max: 20, grace: Duration::from_secs(10), start_rate: None }
     }
 }
 
@@ -66,6 +70,7 @@ pub struct Daemon {
     last_ticket: u64,
     last: Option<Moment>,
     stopping: Option<Stopping>,
+    pace: Pace,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -89,6 +94,7 @@ impl Daemon {
             last_ticket: 0,
             last: None,
             stopping: None,
+            pace: Pace::new(manners.start_rate),
         }
     }
 
@@ -174,8 +180,19 @@ impl Daemon {
             Event::Command(Command::Stop(farewell)) => self.stop(farewell, now, &mut effects),
         }
         self.tick(now, &mut effects);
+        self.keep_pace(now, &mut effects);
         self.end(&mut effects);
         (effects, self.wake(now))
+    }
+
+    /// Lets no more start than may in a second. Who has waited too long decides again.
+    fn keep_pace(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+        for ticket in self.pace.keep(now, effects) {
+            if let Some(slot) = self.tickets.remove(&ticket) {
+                let error = "more are due than `start_rate` lets start".to_owned();
+                self.with(slot, now, effects, |job, work| job.spawn_failed(ticket, error, work));
+            }
+        }
     }
 
     /// Compares the clocks with what they were, and names what has happened to them before it is handled.
@@ -356,7 +373,7 @@ impl Daemon {
 
     fn wake(&self, now: Moment) -> Wake {
         let cap = now.uptime + SLEEP_MAX;
-        let alarm = self.alarms.first().map(|(at, _)| *at);
+        let alarm = self.alarms.first().map(|(at, _)| *at).into_iter().chain(self.pace.next()).min();
         Wake {
             wall: self.timers.first().and_then(|second| Timestamp::from_second(second).ok()),
             uptime: Some(alarm.map_or(cap, |alarm| alarm.min(cap))),
@@ -624,5 +641,53 @@ mod tests {
             _ => None,
         });
         assert_eq!(told.as_deref(), Some("* * * * *"));
+    }
+
+    /// The jobs that children are made for.
+    fn starts(effects: &[Effect]) -> Vec<String> {
+        let name = |effect: &Effect| match effect {
+            Effect::PrepareChild { entry, .. } => Some(entry.name.clone()),
+            _ => None,
+        };
+        effects.iter().filter_map(name).collect()
+    }
+
+    #[test]
+    fn no_more_start_in_a_second_than_may_and_the_others_wait_in_order() {
+        let mut daemon = Daemon::new(Manners { start_rate: Some(2), ..Manners::default() });
+        let event = jobs(&daemon, &["a", "b", "c", "d", "e"], Some("11:59:00"));
+        daemon.on(at("11:59:30"), event);
+        let (effects, wake) = daemon.on(at("12:00:00.2"), Event::Tick);
+        assert_eq!(starts(&effects), ["a", "b"]);
+        assert_eq!(wake.uptime, Some(Duration::from_secs(12 * 3_600 + 1)), "the next may start then");
+        let (effects, _) = daemon.on(at("12:00:00.9"), Event::Tick);
+        assert!(starts(&effects).is_empty());
+        let (effects, _) = daemon.on(at("12:00:01"), Event::Tick);
+        assert_eq!(starts(&effects), ["c", "d"]);
+        let (effects, wake) = daemon.on(at("12:00:02"), Event::Tick);
+        assert_eq!(starts(&effects), ["e"]);
+        assert!(wake.uptime > Some(Duration::from_secs(12 * 3_600 + 3)), "nobody waits");
+    }
+
+    #[test]
+    fn who_waits_past_its_deadline_is_not_started() {
+        let mut daemon = Daemon::new(Manners { start_rate: Some(1), ..Manners::default() });
+        let event = jobs(&daemon, &["a", "b"], Some("11:59:00"));
+        daemon.on(at("11:59:30"), event);
+        let (effects, _) = daemon.on(at("12:00:00"), Event::Tick);
+        assert_eq!(starts(&effects), ["a"]);
+        // Nobody looks for longer than the deadline, and then there is a later period.
+        let (effects, _) = daemon.on(at("12:05:01"), Event::Tick);
+        assert!(starts(&effects).is_empty(), "{effects:?}");
+        let is_held = |effect: &Effect| {
+            matches!(effect, Effect::Report(Report::Held { entry, error, .. })
+                if entry.name == "b" && error.contains("start_rate"))
+        };
+        assert!(effects.iter().any(is_held), "{effects:?}");
+        // Whoever stops does not start what waits.
+        let (effects, _) = daemon.on(at("12:05:01.1"), Event::Command(Command::Stop(Farewell::Leave)));
+        assert!(starts(&effects).is_empty());
+        let (effects, _) = daemon.on(at("12:05:09"), Event::Tick);
+        assert!(starts(&effects).is_empty());
     }
 }

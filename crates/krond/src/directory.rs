@@ -12,16 +12,12 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use crate::files::{Contents, Files};
-
-/// The largest state file that can be one: ten thousand pending periods take less than a quarter of it.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+use crate::children;
+use crate::files::{Contents, FILE_BYTES_MAX, Files};
+use crate::process::BootId;
 
 /// From so many files on, flushing the whole file system once is cheaper than flushing each of them.
 const SYNC_ALL_MIN: usize = 8;
-
-/// How many spare files are kept: as many as a wave needs.
-const SPARE_MAX: usize = crate::store::WAVE_MAX;
 
 /// The file that the daemon holds a lock on.
 const LOCK: &str = "lock";
@@ -32,12 +28,6 @@ pub struct Directory {
     handle: OwnedFd,
     /// Files that were created and are not flushed. The error of a flush is told to who has the file open.
     open: RefCell<BTreeMap<String, File>>,
-    /// Files that were replaced, by the names that they have now. Until the directory is flushed, a power cut may
-    /// bring them back.
-    replaced: RefCell<Vec<String>>,
-    /// Replaced files that nobody can want any more. To write into one is much cheaper than to free one and create
-    /// another: a file that is freed takes a millisecond on a disk that is told of it.
-    spare: RefCell<Vec<String>>,
 }
 
 /// The lock on a state directory. It lasts as long as this value, and no child inherits it.
@@ -46,12 +36,64 @@ pub struct Lock {
     _file: File,
 }
 
+/// Who has a lock.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Holder {
+    /// Its process.
+    pub pid: u32,
+    /// The boot that it lives in, if it said so.
+    pub boot: Option<BootId>,
+    /// The name of its host; empty if it did not say.
+    pub host: String,
+}
+
+impl Holder {
+    fn own() -> Holder {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        Holder { pid: std::process::id(), boot: children::boot_id().ok(), host: host.trim().to_owned() }
+    }
+}
+
+/// `pid 7 on web1`, and whether its number means anything here.
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pid {}", self.pid)?;
+        if !self.host.is_empty() {
+            write!(f, " on {}", self.host)?;
+        }
+        if self.boot.is_some() && self.boot != Holder::own().boot {
+            f.write_str(", which is another machine")?;
+        }
+        Ok(())
+    }
+}
+
+/// The name of a network file system. A lock there may not keep others out, and what is flushed may not be: two
+/// daemons on two machines would run everything twice.
+fn network(magic: rustix::fs::FsWord) -> Option<&'static str> {
+    // See `statfs(2)`. Only the lower half of the number counts: some systems extend its sign.
+    match u32::try_from(magic & 0xffff_ffff).ok()? {
+        0x6969 => Some("NFS"),
+        0xff53_4d42 | 0xfe53_4d42 | 0x517b => Some("SMB"),
+        0x0102_1997 => Some("9P"),
+        0x00c3_6400 => Some("Ceph"),
+        0x0bd0_0bd0 => Some("Lustre"),
+        0x5346_414f | 0x6b41_4653 => Some("AFS"),
+        0x7375_7245 => Some("Coda"),
+        0x564c => Some("NCP"),
+        0x7461_636f => Some("OCFS2"),
+        0x0116_1970 => Some("GFS2"),
+        _ => None,
+    }
+}
+
 impl Directory {
     /// Opens a directory for state, and creates it if it is not there.
     ///
     /// # Errors
     ///
-    /// If it cannot be opened, is a symbolic link, belongs to somebody else, or lets others in.
+    /// If it cannot be opened, is a symbolic link, belongs to somebody else, lets others in, or is on a network file
+    /// system.
     pub fn open(path: &Path) -> Result<Directory, DirectoryError> {
         let error = |why: Why| DirectoryError { path: path.to_owned(), why };
         if let Some(parent) = path.parent() {
@@ -75,16 +117,15 @@ impl Directory {
         if mode.intersects(Mode::RWXG | Mode::RWXO) {
             return Err(error(Why::Mode(mode.as_raw_mode() & 0o777)));
         }
+        let system = rustix::fs::fstatfs(&handle).map_err(|errno| error(Why::Io(errno.into())))?;
+        if let Some(name) = network(system.f_type) {
+            return Err(error(Why::Network(name)));
+        }
         Ok(Directory::at(handle))
     }
 
     fn at(handle: OwnedFd) -> Directory {
-        Directory {
-            handle,
-            open: RefCell::default(),
-            replaced: RefCell::default(),
-            spare: RefCell::default(),
-        }
+        Directory { handle, open: RefCell::default() }
     }
 
     /// Takes the lock that only one daemon can have.
@@ -98,15 +139,21 @@ impl Directory {
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let mut file = File::from(file);
         file.set_len(0)?;
-        writeln!(file, "{}", rustix::process::getpid())?;
+        let own = Holder::own();
+        let boot = own.boot.map(|boot| boot.to_string()).unwrap_or_default();
+        write!(file, "{}\n{boot}\n{}\n", own.pid, own.host)?;
         Ok(Lock { _file: file })
     }
 
     /// Who has the lock, as they said.
     #[must_use]
-    pub fn lock_holder(&self) -> Option<u32> {
-        let holder = self.read(LOCK).ok()?;
-        String::from_utf8_lossy(&holder.bytes).trim().parse().ok()
+    pub fn lock_holder(&self) -> Option<Holder> {
+        let said = self.read(LOCK).ok()?.bytes;
+        let said = String::from_utf8_lossy(&said);
+        let mut lines = said.lines();
+        let pid = lines.next()?.parse().ok()?;
+        let boot = lines.next().and_then(|boot| boot.parse().ok());
+        Some(Holder { pid, boot, host: lines.next().unwrap_or_default().to_owned() })
     }
 
     /// Opens a directory in this one, and creates it if it is not there.
@@ -152,19 +199,14 @@ impl Directory {
 }
 
 impl Directory {
-    /// A spare file under that name, if there is one.
-    fn reuse(&self, name: &str) -> io::Result<Option<File>> {
-        loop {
-            let Some(spare) = self.spare.borrow_mut().pop() else { return Ok(None) };
-            rustix::fs::renameat_with(&self.handle, spare, &self.handle, name, RenameFlags::NOREPLACE)?;
-            let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let file = rustix::fs::openat(&self.handle, name, flags, Mode::empty())?;
-            if rustix::fs::fstat(&file)?.st_nlink == 1 {
-                return Ok(Some(file.into()));
-            }
-            // It has another name, under which somebody keeps what is in it.
-            rustix::fs::unlinkat(&self.handle, name, AtFlags::empty())?;
-        }
+    /// Writes a file that is open, and keeps it open until it is flushed.
+    fn fill(&self, name: &str, mut file: File, bytes: &[u8], modified: Timestamp) -> io::Result<()> {
+        file.write_all(bytes)?;
+        file.set_len(bytes.len() as u64)?;
+        let time = Timespec { tv_sec: modified.as_second(), tv_nsec: modified.subsec_nanosecond().into() };
+        rustix::fs::futimens(&file, &Timestamps { last_access: time, last_modification: time })?;
+        self.open.borrow_mut().insert(name.to_owned(), file);
+        Ok(())
     }
 }
 
@@ -186,8 +228,8 @@ impl Files for Directory {
         let file = self.reader(name)?;
         let stat = rustix::fs::fstat(&file)?;
         let mut bytes = Vec::new();
-        file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > FILE_BYTES_MAX {
+        file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+        if bytes.len() > FILE_BYTES_MAX {
             let message = format!("it has more than {FILE_BYTES_MAX} bytes");
             return Err(io::Error::new(ErrorKind::InvalidData, message));
         }
@@ -197,20 +239,21 @@ impl Files for Directory {
     }
 
     fn create(&self, name: &str, bytes: &[u8], modified: Timestamp) -> io::Result<()> {
-        let mut file = match self.reuse(name)? {
-            Some(file) => file,
-            None => {
-                let flags =
-                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                rustix::fs::openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR)?.into()
-            }
-        };
-        file.write_all(bytes)?;
-        file.set_len(bytes.len() as u64)?;
-        let time = Timespec { tv_sec: modified.as_second(), tv_nsec: modified.subsec_nanosecond().into() };
-        rustix::fs::futimens(&file, &Timestamps { last_access: time, last_modification: time })?;
-        self.open.borrow_mut().insert(name.to_owned(), file);
-        Ok(())
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR)?;
+        self.fill(name, file.into(), bytes, modified)
+    }
+
+    fn overwrite(&self, name: &str, bytes: &[u8], modified: Timestamp) -> io::Result<bool> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.handle, name, flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&file)?;
+        let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if !is_regular || stat.st_nlink != 1 {
+            return Ok(false);
+        }
+        self.fill(name, file.into(), bytes, modified)?;
+        Ok(true)
     }
 
     fn sync(&self, names: &[String]) -> io::Result<()> {
@@ -224,16 +267,13 @@ impl Files for Directory {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        // The file that is replaced gets the other's name, and is kept for the next to be written.
-        match rustix::fs::renameat_with(&self.handle, from, &self.handle, to, RenameFlags::EXCHANGE) {
-            Ok(()) => {
-                self.replaced.borrow_mut().push(from.to_owned());
-                Ok(())
-            }
-            // There is none yet, or the file system cannot do it.
-            Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS) => {
-                Ok(rustix::fs::renameat(&self.handle, from, &self.handle, to)?)
-            }
+        Ok(rustix::fs::renameat(&self.handle, from, &self.handle, to)?)
+    }
+
+    fn exchange(&self, one: &str, other: &str) -> io::Result<bool> {
+        match rustix::fs::renameat_with(&self.handle, one, &self.handle, other, RenameFlags::EXCHANGE) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT | Errno::INVAL | Errno::NOSYS) => Ok(false),
             Err(errno) => Err(errno.into()),
         }
     }
@@ -248,16 +288,7 @@ impl Files for Directory {
     }
 
     fn sync_directory(&self) -> io::Result<()> {
-        rustix::fs::fsync(self.handle.as_fd())?;
-        let mut spare = self.spare.borrow_mut();
-        for name in self.replaced.borrow_mut().drain(..) {
-            if spare.len() < SPARE_MAX {
-                spare.push(name);
-            } else {
-                let _ = rustix::fs::unlinkat(&self.handle, &name, AtFlags::empty());
-            }
-        }
-        Ok(())
+        Ok(rustix::fs::fsync(self.handle.as_fd())?)
     }
 }
 
@@ -280,6 +311,7 @@ impl DirectoryError {
 enum Why {
     Io(io::Error),
     Mode(u32),
+    Network(&'static str),
     NotADirectory,
     Owner(u32),
 }
@@ -293,6 +325,11 @@ impl fmt::Display for DirectoryError {
                 f,
                 "expected {path} to be closed to all but its owner (0700), but its mode is {mode:04o}: \
                  run `chmod 700 {path}`"
+            ),
+            Why::Network(name) => write!(
+                f,
+                "expected {path} to be on a disk of this machine, but it is on {name}, where a lock and a flush may \
+                 not hold: name another --state-dir"
             ),
             Why::NotADirectory => write!(f, "expected {path} to be a directory, and no symbolic link"),
             Why::Owner(owner) => write!(
@@ -310,21 +347,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_under_another_name_is_never_written_into() {
+    fn who_has_the_lock_says_who_it_is() {
         let place = tempfile::tempdir().unwrap();
         let directory = Directory::open(&place.path().join("state")).unwrap();
-        let write = |number: u8| {
-            let temporary = format!("{number}.tmp");
-            directory.create(&temporary, &[number; 3], Timestamp::UNIX_EPOCH).unwrap();
-            directory.sync(std::slice::from_ref(&temporary)).unwrap();
-            directory.rename(&temporary, "file").unwrap();
-            directory.sync_directory().unwrap();
-        };
-        (1..4).for_each(write);
-        directory.link("file", "kept").unwrap();
-        (4..8).for_each(write);
-        assert_eq!(directory.read("kept").unwrap().bytes, [3; 3]);
-        assert_eq!(directory.read("file").unwrap().bytes, [7; 3]);
-        assert_eq!(directory.list().unwrap().len(), 3, "and one to write into");
+        assert_eq!(directory.lock_holder(), None);
+        let _lock = directory.lock().unwrap();
+        let holder = directory.lock_holder().unwrap();
+        assert_eq!(holder, Holder::own());
+        assert_eq!(holder.to_string(), format!("pid {} on {}", std::process::id(), holder.host));
+        let other = Holder { boot: Some(BootId::new(1)), ..holder };
+        assert!(other.to_string().ends_with(", which is another machine"), "{other}");
+        // A lock of an older krond has nothing but a number.
+        std::fs::write(place.path().join("state/lock"), "77\n").unwrap();
+        assert_eq!(directory.lock_holder().unwrap().to_string(), "pid 77");
+    }
+
+    #[test]
+    fn disks_of_this_machine_are_no_network() {
+        // ext4, xfs, btrfs, tmpfs, zfs, overlay, f2fs, FUSE
+        for magic in [
+            0xef53,
+            0x5846_5342,
+            0x9123_683e,
+            0x0102_1994,
+            0x2fc1_2fc1,
+            0x794c_7630,
+            0xf2f5_2010,
+            0x6573_5546,
+        ] {
+            assert_eq!(network(magic), None, "{magic:x}");
+        }
+        assert_eq!(network(0x6969), Some("NFS"));
     }
 }

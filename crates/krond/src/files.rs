@@ -4,9 +4,12 @@ use std::io;
 
 use jiff::Timestamp;
 
+/// The largest file there can be. Whoever writes more could not read it again.
+pub const FILE_BYTES_MAX: usize = 1 << 20;
+
 /// One directory of plain files. Every name is that of an entry, never a path.
 pub trait Files {
-    /// The names of all entries.
+    /// The names of all entries, in order.
     ///
     /// # Errors
     ///
@@ -17,7 +20,8 @@ pub trait Files {
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is none, and whatever else stands in the way.
+    /// `NotFound` if there is none, `InvalidData` if it is larger than [`FILE_BYTES_MAX`], and whatever else stands in
+    /// the way.
     fn read(&self, name: &str) -> io::Result<Contents>;
 
     /// Creates a file that was not there, writes to it and sets its time of modification. Nothing of that is durable.
@@ -26,6 +30,15 @@ pub trait Files {
     ///
     /// If any of it fails. The file may be left behind.
     fn create(&self, name: &str, bytes: &[u8], modified: Timestamp) -> io::Result<()>;
+
+    /// Writes a file anew, in its place, and sets its time of modification. Nothing of that is durable, and until it
+    /// is, a power cut may leave the old content, the new, or some of each. `false` if the file has another name as
+    /// well, under which somebody keeps what is in it: then it is left as it is.
+    ///
+    /// # Errors
+    ///
+    /// If any of it fails. Nobody knows what is in the file then.
+    fn overwrite(&self, name: &str, bytes: &[u8], modified: Timestamp) -> io::Result<bool>;
 
     /// Makes what was written to these files durable, though not their names. An error is one of all of them,
     /// and it is final: the kernel drops what it could not write, so to ask again would be to be lied to.
@@ -41,6 +54,14 @@ pub trait Files {
     ///
     /// If it keeps its name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Gives each of two files the other's name, both at once. `false` if there is no second one, or if this file
+    /// system cannot do it: then nothing has changed.
+    ///
+    /// # Errors
+    ///
+    /// If both keep their names.
+    fn exchange(&self, one: &str, other: &str) -> io::Result<bool>;
 
     /// Gives a file a second name.
     ///

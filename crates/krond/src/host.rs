@@ -26,6 +26,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
+use crate::anchor;
 use crate::children::{self, PidFd};
 use crate::clock;
 use crate::config;
@@ -503,6 +504,11 @@ impl Host {
 
     /// Reads the krontabs again, in a thread of its own.
     fn reload(&mut self, callers: Vec<Sender<Answer>>) {
+        if let Some(path) = &self.settings.log_file
+            && let Err(error) = log::reopen(path)
+        {
+            self.fail("open the log anew", &error);
+        }
         if self.is_reading {
             return self.reload_next.get_or_insert_default().extend(callers);
         }
@@ -671,7 +677,8 @@ impl Host {
             env.push(variable("KRON_CHOSEN_TIME", chosen.to_string()));
         }
         let launch = Launch::new(ticket, entry.name.as_str(), &entry.command, env);
-        Launch { inherit_env: self.settings.inherit_environment, ..launch }
+        let (inherit_env, limits) = (self.settings.inherit_environment, self.settings.limits.clone());
+        Launch { inherit_env, limits, output_max: self.settings.output_max, ..launch }
     }
 
     /// Waits for the end of a run from before.
@@ -705,7 +712,8 @@ impl Host {
         self.voice.keep(outcomes::records(report, now));
         match self.style {
             Style::Log(format) => {
-                for line in log::lines(report, now) {
+                let least = self.settings.log_level;
+                for line in log::lines(report, now).into_iter().filter(|line| line.level >= least) {
                     self.voice.print(line.render(format));
                 }
             }
@@ -719,6 +727,7 @@ impl Host {
 
     fn tell(&self, line: &Line) {
         match self.style {
+            Style::Log(_) if line.level < self.settings.log_level => {}
             Style::Log(format) => self.voice.print(line.render(format)),
             Style::Console { .. } if line.level == Level::Info => {}
             Style::Console { .. } => self.voice.print(line.render(log::Format::Text)),
@@ -870,7 +879,8 @@ impl Host {
         let Some((entry, state, _)) = self.daemon.job(slot) else { return Answer::error("job not found") };
         let now = clock::now().wall;
         let watermark = state.watermark().map(|watermark| watermark.nominal());
-        let opens_before = SignedDuration::from_secs(entry.job.window().opens_before().as_seconds() + 1);
+        let opens_before =
+            SignedDuration::from_secs(entry.job.window().opens_before().as_seconds() + anchor::STEP);
         let usual = now.saturating_add(opens_before).unwrap_or(Timestamp::MAX);
         let again =
             entry.job.schedule().occurrences_after(now).take_while(|nominal| Some(*nominal) <= watermark);
@@ -879,7 +889,7 @@ impl Host {
             "identity": entry.identity(),
             "now": now,
             "watermark": watermark,
-            // A window that opens before its nominal time leads a job that far by itself.
+            // A window that opens before its nominal time leads a job that far by itself, and so does the anchor.
             "isAhead": watermark.is_some_and(|watermark| watermark > usual),
             "more": again.len() > LISTED_MAX,
             "couldRunAgain": again.into_iter().take(LISTED_MAX).collect::<Vec<_>>(),
@@ -919,7 +929,7 @@ impl Known {
 fn lock(directory: &Directory, path: &Path) -> Result<Lock, Failure> {
     directory.lock().map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => {
-            let holder = directory.lock_holder().map_or_else(String::new, |pid| format!(" (pid {pid})"));
+            let holder = directory.lock_holder().map_or_else(String::new, |holder| format!(" ({holder})"));
             let path = path.display();
             Failure::Lock(format!("another krond{holder} uses {path}: stop it, or name another --state-dir"))
         }

@@ -14,13 +14,14 @@
 //!
 //! # Reading order
 //!
-//! - [`state`] is what is remembered of a job, [`wire`] how it is written down, [`store`] where; [`files`] is all
-//!   that it asks of a disk, and [`directory`] a real one.
+//! - [`state`] is what is remembered of a job, [`wire`] how it is written down, [`store`] where; [`anchor`] is what
+//!   is known when a state is lost, [`files`] all that is asked of a disk, and [`directory`] a real one.
 //! - [`daemon`] with [`timers`] and [`moment`] decides. [`process`] says who a process is.
 //! - [`spawner`] makes children that wait at a gate, [`children`] waits for them, [`tree`] finds what they started.
 //! - [`host`] joins all of it, with threads for what may block: `writer`, `ender`, [`voice`], [`control`].
 //! - [`log`], [`outcomes`], [`metrics`], [`console`] and [`view`] are for people.
 
+pub mod anchor;
 pub mod children;
 pub mod clock;
 pub mod config;

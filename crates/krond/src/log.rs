@@ -3,18 +3,48 @@
 //! Names of events and fields are given here and nowhere else.
 
 use std::fmt::Write as _;
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
 
 use jiff::civil::DateTime;
 use jiff::{SignedDuration, Timestamp};
 use kron_core::{Decision, Reason};
 use kron_schedule::Count;
 use krontab::Entry;
+use rustix::fs::{Mode, OFlags};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::daemon::{Because, Report, Signal};
 use crate::view::run_name;
-use crate::wire::reason_name;
+
+/// Opens a file for the log of a daemon in the background, and creates it if it is not there.
+///
+/// # Errors
+///
+/// If there is none that can be opened.
+pub fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::WRONLY
+        | OFlags::CREATE
+        | OFlags::APPEND
+        | OFlags::NOFOLLOW
+        | OFlags::NONBLOCK
+        | OFlags::NOCTTY
+        | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?.into())
+}
+
+/// Opens the file anew, which may have been moved away, and makes it standard output and error.
+///
+/// # Errors
+///
+/// If there is none that can be opened. Then both are what they were.
+pub fn reopen(path: &Path) -> io::Result<()> {
+    let file = open(path)?;
+    rustix::stdio::dup2_stdout(&file)?;
+    Ok(rustix::stdio::dup2_stderr(&file)?)
+}
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -27,9 +57,13 @@ pub enum Format {
 }
 
 /// How much a line matters.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
+#[serde(rename_all = "lowercase")]
 pub enum Level {
+    /// How it came about.
+    Debug,
     /// As it should be.
+    #[default]
     Info,
     /// Worth a look.
     Warn,
@@ -110,6 +144,7 @@ impl Line {
 impl Level {
     const fn name(self) -> &'static str {
         match self {
+            Level::Debug => "DEBUG",
             Level::Info => "INFO",
             Level::Warn => "WARN",
             Level::Error => "ERROR",
@@ -145,8 +180,9 @@ pub fn lines(report: &Report, now: Timestamp) -> Vec<Line> {
                 .with("chosen", time(decision.chosen()))
                 .with("now", now.to_string());
             let trigger = (*reason == Reason::Started).then_some(trigger);
+            let (seed, sample) = sampled(entry, decision, now);
             let decision = decision_line(entry, decision, now);
-            [Some(decision), trigger, Some(settled)].into_iter().flatten().collect()
+            [Some(seed), sample, Some(decision), trigger, Some(settled)].into_iter().flatten().collect()
         }
         Report::Passed { entry, passed } => passed
             .tallies
@@ -158,7 +194,7 @@ pub fn lines(report: &Report, now: Timestamp) -> Vec<Line> {
                 };
                 of(entry, Level::Info, "policy", "periods_superseded")
                     .with("outcome", tally.reason.outcome().name())
-                    .with("reason", reason_name(tally.reason))
+                    .with("reason", tally.reason.name())
                     .with("first", tally.first.to_string())
                     .with("last", tally.last.to_string())
                     .with("count", count)
@@ -267,6 +303,33 @@ pub fn lines(report: &Report, now: Timestamp) -> Vec<Line> {
     }
 }
 
+/// How a decision came about: its seed, and what was drawn with it, unless there was nothing to choose from.
+fn sampled(entry: &Entry, decision: &Decision, now: Timestamp) -> (Line, Option<Line>) {
+    let of = |event| {
+        Line::new(now, Level::Debug, "seed", event)
+            .with("identity", entry.identity())
+            .with("name", entry.name.as_str())
+            .with("period", decision.period_id().to_string())
+    };
+    let seed = of("seed_computed")
+        .with("seed_strategy", entry.job.seed_strategy().name())
+        .with("period_key", decision.period_key().to_string())
+        .with("salt", entry.job.salt())
+        .with("seed_hash", decision.seed_hash().to_string());
+    let attempts = decision.attempts();
+    let rejected = attempts - u32::from(decision.chosen().is_some() && attempts > 0);
+    let sample = (attempts > 0).then(|| {
+        let offset = decision.chosen().map(|chosen| chosen.duration_since(decision.window_start()));
+        of("sample")
+            .with("distribution", entry.job.distribution().name())
+            .with("attempts", attempts)
+            .with("rejected", rejected)
+            .with_some("mapped_offset_ns", offset.map(|offset| offset.as_secs() * 1_000_000_000))
+            .with("candidate", time(decision.chosen()))
+    });
+    (seed, sample)
+}
+
 /// Everything that is needed to compute the same decision again.
 fn decision_line(entry: &Entry, decision: &Decision, now: Timestamp) -> Line {
     let job = &entry.job;
@@ -307,7 +370,7 @@ fn settled(entry: &Entry, decision: &Decision, reason: Reason, pid: Option<u32>,
         .with("name", entry.name.as_str())
         .with("period", decision.period_id().to_string())
         .with("outcome", reason.outcome().name())
-        .with("reason", reason_name(reason))
+        .with("reason", reason.name())
         .with("chosen", time(decision.chosen()))
         .with("now", now.to_string());
     match reason {

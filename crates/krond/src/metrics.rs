@@ -2,18 +2,48 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kron_core::Reason;
 use kron_schedule::Count;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::daemon::Report;
-use crate::wire::{REASONS, reason_name};
 
 /// Upper ends of the buckets, in seconds.
 const LATENESS: [f64; 10] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 60.0];
 const WRITING: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0];
+
+/// Replaces a file by that text at once, so that no collector reads half of it.
+///
+/// Others may be able to write in its directory. So whatever has the temporary name is taken away, and a file is made
+/// that was not there: no link is followed, and nobody else has it open.
+///
+/// # Errors
+///
+/// If the file is not replaced.
+pub fn publish(path: &Path, text: &str) -> io::Result<()> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(parent.unwrap_or(Path::new(".")), flags, Mode::empty())?;
+    let mut temporary = name.to_os_string();
+    temporary.push(".tmp");
+    match rustix::fs::unlinkat(&directory, &temporary, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+    let mut file = File::from(rustix::fs::openat(&directory, &temporary, flags, mode)?);
+    file.write_all(text.as_bytes())?;
+    Ok(rustix::fs::renameat(&directory, &temporary, &directory, name)?)
+}
 
 /// What has been counted since the start.
 #[derive(Debug)]
@@ -42,10 +72,10 @@ impl Metrics {
     /// Nothing counted yet.
     #[must_use]
     pub fn new() -> Metrics {
-        let outcome = |reason: Reason| (reason_name(reason), (reason.outcome().name(), 0));
+        let outcome = |reason: Reason| (reason.name(), (reason.outcome().name(), 0));
         let results = ["failed", "succeeded", "unknown"];
         Metrics {
-            outcomes: REASONS.into_iter().map(outcome).collect(),
+            outcomes: Reason::ALL.into_iter().map(outcome).collect(),
             completed: results.into_iter().map(|result| (result, 0)).collect(),
             lateness: Histogram::new(&LATENESS),
             writing: Histogram::new(&WRITING),
@@ -87,7 +117,7 @@ impl Metrics {
     }
 
     fn add(&mut self, reason: Reason, count: u64) {
-        if let Some((_, total)) = self.outcomes.get_mut(reason_name(reason)) {
+        if let Some((_, total)) = self.outcomes.get_mut(reason.name()) {
             *total += count;
         }
     }
@@ -203,10 +233,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_link_is_followed_to_publish() {
+        use std::os::unix::fs::symlink;
+        let place = tempfile::tempdir().unwrap();
+        let (path, victim) = (place.path().join("krond.prom"), place.path().join("victim"));
+        std::fs::write(&victim, "precious").unwrap();
+        symlink(&victim, place.path().join("krond.prom.tmp")).unwrap();
+        symlink(&victim, &path).unwrap();
+        for text in ["one", "two"] {
+            publish(&path, text).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+        assert!(path.symlink_metadata().unwrap().is_file());
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 2);
+    }
+
+    #[test]
     fn every_reason_is_there_from_the_start() {
         let text = Metrics::new().render(&Gauges::default());
-        for reason in REASONS {
-            assert!(text.contains(&format!("reason=\"{}\"}} 0\n", reason_name(reason))), "{text}");
+        for reason in Reason::ALL {
+            assert!(text.contains(&format!("reason=\"{}\"}} 0\n", reason.name())), "{text}");
         }
     }
 

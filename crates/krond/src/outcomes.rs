@@ -1,18 +1,20 @@
 //! The daily records: `outcomes/YYYY-MM-DD.jsonl`, for people. Nothing is decided by them.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use kron_core::{Outcome, PeriodId, RunId};
 use kron_schedule::Count;
 
 use crate::daemon::Report;
 use crate::directory::Directory;
 use crate::files::Files;
+use crate::state::State;
 use crate::view::{RecordView, WhatView, run_name};
-use crate::wire::reason_name;
 
 /// The directory of the records, in the state directory.
 pub const DIRECTORY: &str = "outcomes";
@@ -20,9 +22,15 @@ pub const DIRECTORY: &str = "outcomes";
 /// The longest line that can be a record.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
+/// How many records wait for a disk that does not take them. The oldest of more are lost to people; states still
+/// have the latest of each job.
+const WAITING_MAX: usize = 1 << 16;
+
 /// Writes records, a file for each day.
 #[derive(Debug)]
 pub struct Outcomes {
+    /// What is not written yet, the oldest first.
+    waiting: VecDeque<RecordView>,
     directory: Directory,
     keep_days: u16,
     today: Option<(Date, File)>,
@@ -34,16 +42,35 @@ impl Outcomes {
     /// Records in that directory. Those of more days ago are removed.
     #[must_use]
     pub fn new(directory: Directory, keep_days: u16) -> Outcomes {
-        Outcomes { directory, keep_days, today: None, is_torn: false }
+        Outcomes { waiting: VecDeque::new(), directory, keep_days, today: None, is_torn: false }
     }
 
-    /// Writes records down. One that cannot be written is lost to people, and to nothing else.
+    /// Writes records down, after those that could not be written before. What cannot be written waits for the next
+    /// time.
     ///
     /// # Errors
     ///
-    /// If they cannot be written.
-    pub fn write(&mut self, records: &[RecordView]) -> io::Result<()> {
-        for record in records {
+    /// If some of them are not written.
+    pub fn write(&mut self, records: impl IntoIterator<Item = RecordView>) -> io::Result<()> {
+        self.waiting.extend(records);
+        let written = self.write_waiting();
+        if written.is_err() {
+            // Whatever is wrong with the file, another may be opened in its place.
+            self.today = None;
+            let excess = self.waiting.len().saturating_sub(WAITING_MAX);
+            self.waiting.drain(..excess);
+        }
+        written
+    }
+
+    /// Whether records wait to be written.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    fn write_waiting(&mut self) -> io::Result<()> {
+        while let Some(record) = self.waiting.front() {
             let day = day(record.at);
             if self.today.as_ref().is_none_or(|(today, _)| *today != day) {
                 self.forget(day);
@@ -59,6 +86,7 @@ impl Outcomes {
             self.is_torn = true;
             file.write_all(&line)?;
             self.is_torn = false;
+            self.waiting.pop_front();
         }
         Ok(())
     }
@@ -90,7 +118,7 @@ pub fn records(report: &Report, at: Timestamp) -> Vec<RecordView> {
             let what = WhatView::Outcome {
                 period: decision.period_id().to_string(),
                 outcome: reason.outcome().to_string(),
-                reason: reason_name(*reason).to_owned(),
+                reason: reason.name().to_owned(),
                 chosen: decision.chosen(),
                 pid: process.map(|process| process.pid),
                 seed_hash: decision.seed_hash().to_string(),
@@ -105,7 +133,7 @@ pub fn records(report: &Report, at: Timestamp) -> Vec<RecordView> {
                 };
                 WhatView::Passed {
                     outcome: tally.reason.outcome().to_string(),
-                    reason: reason_name(tally.reason).to_owned(),
+                    reason: tally.reason.name().to_owned(),
                     first: tally.first.to_string(),
                     last: tally.last.to_string(),
                     count,
@@ -120,7 +148,7 @@ pub fn records(report: &Report, at: Timestamp) -> Vec<RecordView> {
         Report::Completed { entry, run, process, exit, started_at, ended_at } => {
             let what = WhatView::Completed {
                 run: run_name(*run),
-                pid: process.pid,
+                pid: Some(process.pid),
                 exit: *exit,
                 started_at: *started_at,
                 ended_at: *ended_at,
@@ -158,6 +186,109 @@ pub fn read(directory: &Directory, is_wanted: impl Fn(&str) -> bool) -> io::Resu
     Ok(found)
 }
 
+/// Adds to the records of a job what its state tells and they do not: a crash or a full disk may have come between the
+/// two. A state has the latest of its endings, and every run under way.
+pub fn complete(records: &mut Vec<RecordView>, state: &State) {
+    for told in told_by(state) {
+        if records.iter().any(|record| record.identity == told.identity && tells(&record.what, &told.what)) {
+            continue;
+        }
+        let after = records.iter().rposition(|record| record.at <= told.at).map_or(0, |at| at + 1);
+        records.insert(after, told);
+    }
+}
+
+/// Everything that a state tells.
+fn told_by(state: &State) -> Vec<RecordView> {
+    let mut told = Vec::new();
+    let mut tell = |at: Timestamp, what: WhatView| {
+        told.push(RecordView { at, identity: state.identity.clone(), what });
+    };
+    for ending in &state.history {
+        let period = ending.period.to_string();
+        let outcome = WhatView::Outcome {
+            period: period.clone(),
+            outcome: ending.reason.outcome().to_string(),
+            reason: ending.reason.name().to_owned(),
+            chosen: ending.chosen,
+            pid: None,
+            seed_hash: ending.seed_hash.clone(),
+        };
+        tell(ending.started_at.unwrap_or(ending.completed_at), outcome);
+        if let Some(started_at) = ending.started_at {
+            let (exit, ended_at) = (ending.exit, ending.completed_at);
+            tell(ended_at, WhatView::Completed { run: period, pid: None, exit, started_at, ended_at });
+        }
+    }
+    for run in &state.runs {
+        let pid = run.process.pid;
+        let what = match run.id {
+            RunId::Manual(_) => WhatView::Manual { run: run_name(run.id), pid },
+            RunId::Period(period) => WhatView::Outcome {
+                period: period.to_string(),
+                outcome: Outcome::Executed.to_string(),
+                reason: kron_core::Reason::Started.name().to_owned(),
+                chosen: run.chosen,
+                pid: Some(pid),
+                seed_hash: run.seed_hash.clone(),
+            },
+        };
+        tell(run.started_at, what);
+    }
+    // A fence is no period, and only a skip without a chosen time can be one.
+    if let Some(last) = state.last.filter(|last| last.outcome != Outcome::Skipped || last.chosen.is_some()) {
+        let period = last.period.to_string();
+        let what = WhatView::Outcome {
+            period: period.clone(),
+            outcome: last.outcome.to_string(),
+            reason: UNKNOWN.to_owned(),
+            chosen: last.chosen,
+            pid: None,
+            seed_hash: String::new(),
+        };
+        if !told.iter().any(|record| tells(&record.what, &what)) {
+            let at = last.chosen.unwrap_or(last.period.nominal());
+            told.push(RecordView { at, identity: state.identity.clone(), what });
+        }
+    }
+    told
+}
+
+/// The reason of an outcome of which nothing but the outcome is left.
+pub const UNKNOWN: &str = "unknown";
+
+/// Whether a record tells what another does.
+fn tells(record: &WhatView, other: &WhatView) -> bool {
+    match (record, other) {
+        (WhatView::Outcome { period, .. }, WhatView::Outcome { period: other, .. })
+        | (WhatView::Manual { run: period, .. }, WhatView::Manual { run: other, .. })
+        | (WhatView::Completed { run: period, .. }, WhatView::Completed { run: other, .. }) => {
+            period == other
+        }
+        (WhatView::Passed { .. }, WhatView::Outcome { period, .. }) => {
+            period.parse().is_ok_and(|id| record.is_about(id, period))
+        }
+        _ => false,
+    }
+}
+
+impl WhatView {
+    /// Whether it is about that period, whose name is given too.
+    #[must_use]
+    pub fn is_about(&self, period: PeriodId, name: &str) -> bool {
+        match self {
+            WhatView::Outcome { period, .. } => period == name,
+            WhatView::Completed { run, .. } => run == name,
+            WhatView::Passed { first, last, .. } => {
+                let parse = |text: &str| text.parse::<PeriodId>().ok();
+                parse(first).is_some_and(|first| first <= period)
+                    && parse(last).is_some_and(|last| period <= last)
+            }
+            WhatView::Manual { .. } => false,
+        }
+    }
+}
+
 fn day(at: Timestamp) -> Date {
     at.to_zoned(TimeZone::UTC).date()
 }
@@ -168,4 +299,41 @@ fn file_name(day: Date) -> String {
 
 fn parse_name(name: &str) -> Option<Date> {
     name.strip_suffix(".jsonl")?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(at: &str, run: &str) -> RecordView {
+        let what = WhatView::Manual { run: run.into(), pid: 1 };
+        RecordView { at: at.parse().unwrap(), identity: "a".into(), what }
+    }
+
+    #[test]
+    fn what_a_disk_does_not_take_waits_until_it_does() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("outcomes");
+        let mut outcomes = Outcomes::new(Directory::open(&path).unwrap(), 90);
+        let all =
+            [("2026-03-01T12:00:00Z", "1"), ("2026-03-01T12:00:01Z", "2"), ("2026-03-01T12:00:02Z", "3")];
+        let all = all.map(|(at, run)| record(at, run));
+        // Nothing can be written where a directory stands in the place of the file.
+        std::fs::create_dir(path.join("2026-03-01.jsonl")).unwrap();
+        assert!(outcomes.write([all[0].clone()]).is_err());
+        assert!(outcomes.write([all[1].clone()]).is_err());
+        assert!(outcomes.is_waiting());
+        std::fs::remove_dir(path.join("2026-03-01.jsonl")).unwrap();
+        outcomes.write([all[2].clone()]).unwrap();
+        assert!(!outcomes.is_waiting());
+        assert_eq!(read(&Directory::open(&path).unwrap(), |_| true).unwrap(), all);
+        // There is no room for everything.
+        std::fs::remove_file(path.join("2026-03-01.jsonl")).unwrap();
+        std::fs::create_dir(path.join("2026-03-02.jsonl")).unwrap();
+        for _ in 0..3 {
+            let many = (0..WAITING_MAX / 2).map(|nth| record("2026-03-02T00:00:00Z", &nth.to_string()));
+            assert!(outcomes.write(many).is_err());
+        }
+        assert_eq!(outcomes.waiting.len(), WAITING_MAX);
+    }
 }

@@ -98,6 +98,8 @@ pub struct Launch {
     /// Where its standard error goes.
     #[serde(with = "output::OutputShape")]
     pub stderr: Output,
+    /// How large a file for its output may be when it starts. A larger one is put aside.
+    pub output_max: Option<u64>,
     /// Limits; by default, and for those not named, what krond was started with.
     pub limits: Vec<Limit>,
     /// Where the system's log listens.
@@ -152,6 +154,7 @@ impl Launch {
             umask: command.umask,
             stdout: command.stdout.clone(),
             stderr: command.stderr.clone(),
+            output_max: None,
             limits: Vec::new(),
             syslog: PathBuf::from("/dev/log"),
         }

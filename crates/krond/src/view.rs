@@ -7,7 +7,6 @@ use kron_core::{PeriodId, RunId};
 use serde::{Deserialize, Serialize};
 
 use crate::state::{Ending, Run, State};
-use crate::wire::reason_name;
 
 /// How the daemon is.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -202,8 +201,8 @@ pub enum WhatView {
     Completed {
         /// Which run.
         run: String,
-        /// Its process.
-        pid: u32,
+        /// Its process, if the record itself is there and not only what the state remembers.
+        pid: Option<u32>,
         /// What it ended with: a code, 128 and the number of a signal, or `null` where nobody saw it.
         exit: Option<i32>,
         /// When it had started.
@@ -244,7 +243,7 @@ impl From<&Ending> for EndingView {
         EndingView {
             period: ending.period.to_string(),
             outcome: ending.reason.outcome().to_string(),
-            reason: reason_name(ending.reason).to_owned(),
+            reason: ending.reason.name().to_owned(),
             chosen: ending.chosen,
             started_at: ending.started_at,
             completed_at: ending.completed_at,

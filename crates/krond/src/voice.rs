@@ -1,16 +1,16 @@
 //! The threads that tell people: one prints the log, one keeps the records. Neither can hold up the daemon.
 
 use std::convert::Infallible;
-use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use crate::inbox::Post;
 use crate::log::{Format, Level, Line};
+use crate::metrics;
 use crate::outcomes::Outcomes;
 use crate::view::RecordView;
 
@@ -45,6 +45,9 @@ enum Note {
 /// How much may wait to be told. Where nobody reads, the rest is counted and not kept.
 const WAITING_MAX: usize = 1 << 20;
 
+/// How often records that the disk did not take are tried again.
+const RETRY_EVERY: Duration = Duration::from_secs(1);
+
 /// How long the end of the daemon may wait for who does not read.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 
@@ -57,14 +60,11 @@ struct Queue<T> {
 }
 
 impl<T> Queue<T> {
-    fn new() -> (Queue<T>, impl Iterator<Item = T>) {
+    fn new() -> (Queue<T>, Taker<T>) {
         let (sender, receiver) = mpsc::channel();
         let waiting = Arc::<AtomicUsize>::default();
         let queue = Queue { sender, waiting: Arc::clone(&waiting), dropped: Arc::default() };
-        let taken = receiver.into_iter().inspect(move |_| {
-            waiting.fetch_sub(1, Ordering::Relaxed);
-        });
-        (queue, taken)
+        (queue, Taker { receiver, waiting })
     }
 
     /// Sends it, or counts it as dropped. Tells how many were dropped before it.
@@ -76,6 +76,31 @@ impl<T> Queue<T> {
         }
         let _ = self.sender.send(thing);
         self.dropped.swap(0, Ordering::Relaxed)
+    }
+}
+
+/// The other end of a queue.
+struct Taker<T> {
+    receiver: Receiver<T>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl<T> Taker<T> {
+    /// The next thing, unless there is none for so long, or never will be.
+    fn next_within(&mut self, time: Duration) -> Result<T, RecvTimeoutError> {
+        let taken = self.receiver.recv_timeout(time)?;
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        Ok(taken)
+    }
+}
+
+impl<T> Iterator for Taker<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        let taken = self.receiver.recv().ok()?;
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        Some(taken)
     }
 }
 
@@ -152,26 +177,30 @@ fn print(lines: impl Iterator<Item = String>) {
 fn keep(
     mut outcomes: Outcomes,
     metrics_file: Option<&PathBuf>,
-    notes: impl Iterator<Item = Note>,
+    mut notes: Taker<Note>,
     complain: &Queue<String>,
     format: Format,
 ) {
-    for note in notes {
+    loop {
+        let note = if outcomes.is_waiting() {
+            notes.next_within(RETRY_EVERY)
+        } else {
+            notes.next().ok_or(RecvTimeoutError::Disconnected)
+        };
         let (what, kept) = match note {
-            Note::Records(records) => ("write outcomes", outcomes.write(&records)),
-            Note::Metrics(text) => ("write metrics", replace(metrics_file, &text)),
+            Ok(Note::Records(records)) => ("write outcomes", outcomes.write(records)),
+            Ok(Note::Metrics(text)) => {
+                ("write metrics", metrics_file.map_or(Ok(()), |path| metrics::publish(path, &text)))
+            }
+            // That it fails was told when it did so first.
+            Err(RecvTimeoutError::Timeout) => ("write outcomes", outcomes.write([]).or(Ok(()))),
+            Err(RecvTimeoutError::Disconnected) => break,
         };
         if let Err(error) = kept {
             complain.send(complaint(what, &error.to_string()).render(format));
         }
     }
-}
-
-/// Replaces a file at once, so that no collector reads half of it.
-fn replace(path: Option<&PathBuf>, text: &str) -> io::Result<()> {
-    let Some(path) = path else { return Ok(()) };
-    let mut temporary = path.clone().into_os_string();
-    temporary.push(".tmp");
-    fs::write(&temporary, text)?;
-    fs::rename(&temporary, path)
+    if outcomes.is_waiting() {
+        let _ = outcomes.write([]);
+    }
 }

@@ -26,8 +26,27 @@ pub fn file_name(identity: &str) -> String {
 /// The text of a state file.
 #[must_use]
 pub fn encode(state: &State) -> Vec<u8> {
-    let text =
-        serde_json::to_string(&StateFile::from(state)).expect("no map in it has keys other than strings");
+    seal(&StateFile::from(state))
+}
+
+/// The text of an anchor file.
+#[must_use]
+pub fn encode_anchor(latest: Timestamp) -> Vec<u8> {
+    seal(&AnchorFile { version: VERSION.into(), wall_max: latest })
+}
+
+/// Reads an anchor file, unless it is damaged.
+#[must_use]
+pub fn decode_anchor(bytes: &[u8]) -> Option<Timestamp> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let (body, checksum) = unseal(text)?;
+    let file: AnchorFile = serde_json::from_str(text).ok()?;
+    (hex(body.as_bytes()) == checksum && file.version == VERSION).then_some(file.wall_max)
+}
+
+/// An object with its checksum as the last key.
+fn seal(object: &impl Serialize) -> Vec<u8> {
+    let text = serde_json::to_string(object).expect("no map in it has keys other than strings");
     let body = text.strip_suffix('}').expect("it is an object");
     format!("{body}{CHECKSUM}{}{END}", hex(body.as_bytes())).into_bytes()
 }
@@ -160,6 +179,13 @@ struct StateFile {
     /// The other runs under way, in the order of their starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     other_executions: Vec<Execution>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct AnchorFile {
+    version: String,
+    wall_max: Timestamp,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -314,7 +340,7 @@ impl From<&Ending> for HistoryEntry {
             chosen_time: time(ending.chosen),
             completed_at: ending.completed_at.to_string(),
             exit_code: ending.exit,
-            reason: reason_name(ending.reason).into(),
+            reason: ending.reason.name().into(),
             started_at: time(ending.started_at),
             seed_hash: ending.seed_hash.clone(),
         }
@@ -326,7 +352,7 @@ impl TryFrom<HistoryEntry> for Ending {
 
     fn try_from(entry: HistoryEntry) -> Result<Ending, String> {
         let outcome = parse_outcome(&entry.outcome)?;
-        let reason = REASONS.into_iter().find(|reason| reason_name(*reason) == entry.reason);
+        let reason = Reason::ALL.into_iter().find(|reason| reason.name() == entry.reason);
         let completed_at = parse_time(&entry.completed_at)?;
         Ok(Ending {
             period: parse_period(&entry.period_id)?,
@@ -337,30 +363,6 @@ impl TryFrom<HistoryEntry> for Ending {
             exit: entry.exit_code,
             seed_hash: entry.seed_hash,
         })
-    }
-}
-
-/// Every reason there is.
-pub(crate) const REASONS: [Reason; 7] = [
-    Reason::Started,
-    Reason::FoundRunning,
-    Reason::DeadlinePassed,
-    Reason::NoCandidate,
-    Reason::Rescheduled,
-    Reason::StillRunning,
-    Reason::Superseded,
-];
-
-/// The name of a reason in files, logs and metrics.
-pub(crate) const fn reason_name(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Started => "started",
-        Reason::FoundRunning => "found-running",
-        Reason::DeadlinePassed => "deadline-passed",
-        Reason::NoCandidate => "no-candidate",
-        Reason::Rescheduled => "rescheduled",
-        Reason::StillRunning => "still-running",
-        Reason::Superseded => "superseded",
     }
 }
 

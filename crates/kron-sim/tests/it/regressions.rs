@@ -1,6 +1,7 @@
 use kron_sim::run;
 
-/// Seeds that break a promise if what was found is undone.
+/// Seeds that broke a promise when what was found was undone, in the simulator of that time. A change of the simulator
+/// makes other histories of them.
 const FOUND: [(u64, &str); 5] = [
     (5, "a new job in the place of a removed one was removed with it"),
     (11, "what was decided before a stall was started after it, past its deadline"),

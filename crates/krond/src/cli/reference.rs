@@ -40,7 +40,7 @@ has its state in `--state-dir`.
 | --- | --- |
 | 0 | done; of `status`: it runs |
 | 1 | no: not running, job not found, refused, or an error in a krontab |
-| 2 | wrong arguments or settings, or a state that cannot be used: another version, another job, open to others |
+| 2 | wrong arguments or settings, or a state that cannot be used: another version, another job, open to others, on a network file system |
 | 3 | another krond has the state directory |
 | 4 | the system does not work: the state directory cannot be opened or written at all |
 

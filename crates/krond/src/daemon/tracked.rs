@@ -16,6 +16,7 @@ use krontab::Entry;
 use super::effect::{Because, Done, Effect, Report, Signal};
 use super::event::{Asker, Farewell, Recovered, Ticket};
 use super::{Manners, STAMP_MAX};
+use crate::anchor;
 use crate::moment::Moment;
 use crate::process::ProcessId;
 use crate::state::{Run, State};
@@ -469,7 +470,7 @@ impl Tracked {
     /// Tells people once that the job waits for the clock.
     fn tell_ahead(&mut self, second: i64, work: &mut Work<'_>) {
         let opens_before = self.entry.job.window().opens_before().as_seconds();
-        let is_ahead = self.state.ledger().is_ahead_of(timestamp(second + opens_before + 1));
+        let is_ahead = self.state.ledger().is_ahead_of(timestamp(second + opens_before + anchor::STEP));
         if let (true, false, Some(watermark)) = (is_ahead, self.is_told_ahead, self.state.watermark()) {
             work.report(Report::Ahead { entry: Arc::clone(&self.entry), watermark });
         }

@@ -72,7 +72,11 @@ impl Role {
     /// Looks up whom a launch names.
     pub(crate) fn of(launch: &Launch, own: &Account) -> Result<Role, Trouble> {
         let account = match &launch.user {
-            Some(name) if *name != own.name => user(name)?,
+            Some(name) if *name != own.name => {
+                let account = user(name)?;
+                refuse_expired(&account)?;
+                account
+            }
             _ => own.clone(),
         };
         let group = launch.group.as_deref().map(group).transpose()?;
@@ -123,6 +127,31 @@ fn user(name: &str) -> Result<Account, Trouble> {
     }
 }
 
+/// Who may no longer log in may no longer run anything, as far as this host says so to krond.
+fn refuse_expired(account: &Account) -> Result<(), Trouble> {
+    let Ok(shadow) = std::fs::read_to_string(SHADOW) else { return Ok(()) };
+    let today = crate::clock::now().wall.as_second().div_euclid(86_400);
+    match expiry(&shadow, &account.name) {
+        Some(day) if day <= today => {
+            let problem = format!("the account of the user `{}` has expired", account.name);
+            Err(Trouble::new(Stage::Account, problem))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a host knows of accounts beyond who they are, see `shadow(5)`.
+const SHADOW: &str = "/etc/shadow";
+
+/// The day on which an account expires, counted from 1970, if it does.
+fn expiry(shadow: &str, name: &str) -> Option<i64> {
+    let mut fields = shadow
+        .lines()
+        .map(|line| line.split(':'))
+        .find_map(|mut fields| (fields.next() == Some(name)).then_some(fields))?;
+    fields.nth(6)?.parse().ok().filter(|day| *day >= 0)
+}
+
 fn group(name: &str) -> Result<Gid, Trouble> {
     match Group::from_name(name) {
         Ok(Some(group)) => Ok(Gid::from_raw(group.gid.as_raw())),
@@ -169,4 +198,19 @@ fn verify(uid: Uid, gid: Gid, groups: Option<&[Gid]>) -> Result<(), Trouble> {
         return wrong("the process could take the group of root again");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_expires_on_the_day_that_its_host_says() {
+        let shadow = "root:*:19000:0:99999:7:::\nold:!:19000:0:99999:7::19500:\nolder:!:1:0:9:7:3:0:\nodd\nx:!:::::::\n";
+        assert_eq!(expiry(shadow, "old"), Some(19_500));
+        assert_eq!(expiry(shadow, "older"), Some(0));
+        for name in ["root", "odd", "x", "nobody", ""] {
+            assert_eq!(expiry(shadow, name), None, "{name}");
+        }
+    }
 }

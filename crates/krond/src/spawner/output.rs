@@ -45,8 +45,9 @@ impl Outputs {
     /// Connects output and error. Standard input is `/dev/null` since the spawner began.
     pub(crate) fn connect(self, single: &Single, launch: &Launch, pid: u32) -> Result<(), Trouble> {
         let mut streams = Vec::new();
-        let out = end(&launch.stdout, Severity::Info, &mut streams)?;
-        let err = end(&launch.stderr, Severity::Warning, &mut streams)?;
+        let most = launch.output_max;
+        let out = end(&launch.stdout, most, Severity::Info, &mut streams)?;
+        let err = end(&launch.stderr, most, Severity::Warning, &mut streams)?;
         if let Some(log) = self.log {
             // Before these are its output, so that the relay does not hold what it waits for the end of.
             relay::begin(single, launch, pid, log, streams)
@@ -59,7 +60,12 @@ impl Outputs {
 }
 
 /// What an output is written to; `None` is what the spawner has.
-fn end(output: &Output, severity: Severity, streams: &mut Vec<Stream>) -> Result<Option<OwnedFd>, Trouble> {
+fn end(
+    output: &Output,
+    most: Option<u64>,
+    severity: Severity,
+    streams: &mut Vec<Stream>,
+) -> Result<Option<OwnedFd>, Trouble> {
     let failed = |what: &str, error: io::Error| {
         Trouble::new(Stage::Output, format!("could not open `{what}`: {error}"))
     };
@@ -69,7 +75,10 @@ fn end(output: &Output, severity: Severity, streams: &mut Vec<Stream>) -> Result
             let null = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
             null.map(Some).map_err(|error| failed("/dev/null", error.into()))
         }
-        Output::File(path) => append(path).map(Some).map_err(|error| failed(&path.to_string_lossy(), error)),
+        Output::File(path) => {
+            let file = append(path).and_then(|file| put_aside(file, path, most));
+            file.map(Some).map_err(|error| failed(&path.to_string_lossy(), error))
+        }
         Output::Syslog => {
             let (end, ours) =
                 pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed("a pipe", error.into()))?;
@@ -77,6 +86,24 @@ fn end(output: &Output, severity: Severity, streams: &mut Vec<Stream>) -> Result
             Ok(Some(ours))
         }
     }
+}
+
+/// Gives a file that is too large another name, and opens a new one in its place. Where the user may not do that, the
+/// file stays: output is better in a large file than nowhere.
+fn put_aside(file: OwnedFd, path: &Path, most: Option<u64>) -> io::Result<OwnedFd> {
+    let stat = fstat(&file)?;
+    if most.is_none_or(|most| stat.st_size.unsigned_abs() <= most) {
+        return Ok(file);
+    }
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".1");
+    // Another run may have done so in the meantime.
+    let is_there =
+        rustix::fs::lstat(path).is_ok_and(|now| (now.st_dev, now.st_ino) == (stat.st_dev, stat.st_ino));
+    if is_there && rustix::fs::rename(path, &aside).is_err() {
+        return Ok(file);
+    }
+    append(path)
 }
 
 /// Opens the end of a file, with the rights of the user that this is by now.

@@ -60,3 +60,31 @@ fn generated_pages_and_completions_know_every_command() {
     }
     assert!(!page.contains("reference"), "what is hidden is not in the page");
 }
+
+#[test]
+fn the_unit_runs_what_the_guide_installs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let guide = fs::read_to_string(root.join("docs/guides/operate.md")).unwrap();
+    let unit = fs::read_to_string(root.join("packaging/krond.service")).unwrap();
+    let prefix = guide.split("cargo install --path crates/krond --root ").nth(1).unwrap();
+    let binary = format!("{}/bin/krond", prefix.lines().next().unwrap());
+    for key in ["ExecStart", "ExecReload"] {
+        assert!(unit.contains(&format!("\n{key}={binary} ")), "{key} is not {binary}:\n{unit}");
+    }
+    // Paths that both name are the same.
+    for path in ["/etc/systemd/system/krond.service", "systemctl enable --now krond"] {
+        assert!(guide.contains(path) && unit.contains(path), "{path}");
+    }
+    assert!(unit.contains("\nStateDirectory=krond\n") && guide.contains("`/var/lib/krond/`"));
+
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("krond.service");
+    fs::write(&file, unit.replace(&binary, env!("CARGO_BIN_EXE_krond"))).unwrap();
+    let mut verify = Command::new("systemd-analyze");
+    let Ok(output) = verify.args(["verify", "--man=no"]).arg(&file).output() else {
+        return println!("skipped: there is no systemd-analyze");
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    let about: Vec<&str> = said.lines().filter(|line| line.contains("krond.service")).collect();
+    assert!(about.is_empty(), "{said}");
+}

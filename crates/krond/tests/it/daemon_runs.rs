@@ -24,6 +24,7 @@ fn a_run_knows_what_it_is_and_nothing_of_krond() {
     world.start();
     let period = variables(&world, "period");
     let identity = world.identity("period");
+    world.until("it is told", |world| !world.events("execution_started", "period").is_empty());
     let started = world.events("execution_started", "period")[0].clone();
     assert_eq!(period["KRON_IDENTITY"], identity);
     assert_eq!(format!("{}.json", period["KRON_IDENTITY_SHA256"]), krond::wire::file_name(&identity));
@@ -235,4 +236,40 @@ fn a_person_has_places_of_their_own() {
     let said = world.ask_as_is(&["status"]);
     assert_eq!(said.code, 2);
     assert!(said.err.contains("HOME is set"), "{}", said.err);
+}
+
+#[test]
+fn a_run_has_the_limits_of_the_settings() {
+    let mut world = World::new(
+        "@every 1h @policy(deadline=1h) name=limited shell=true stdout=file:DIR/limits \
+         command=\"ulimit -Sn; ulimit -Hn; ulimit -Hc; ulimit -St; echo end\"\n",
+    );
+    world.settings("[limits]\nnofile = \"77:99\"\ncore = 0\ncpu = 1000\n");
+    world.start();
+    world.until("it has run", |world| world.lines("limits").last().is_some_and(|line| line == "end"));
+    assert_eq!(world.lines("limits"), ["77", "99", "0", "1000", "end"]);
+    world.stop();
+    world.settings("[limits]\nnofile = \"99:77\"\n");
+    let said = world.ask(&["start"]);
+    assert_eq!(said.code, 2, "{}", said.err);
+    assert!(said.err.contains("`limits.nofile`: expected no more than the hard limit"), "{}", said.err);
+}
+
+#[test]
+fn an_output_file_that_is_too_large_is_put_aside() {
+    let mut world = World::new(
+        "@every 1s @policy(deadline=1h) name=talks shell=true stdout=file:DIR/said \
+         command=\"echo $KRON_PERIOD_ID; echo 0123456789012345678901234567890123456789\"\n",
+    );
+    world.settings("output_max = 100\n");
+    world.start();
+    world.until("a second one is put aside", |world| {
+        world.lines("said.1").len() == 4 && world.lines("talks").is_empty() && {
+            let first = world.lines("said.1")[0].clone();
+            let ran = world.events("execution_completed", "talks");
+            ran.first().is_some_and(|ran| ran["run"].as_str().unwrap() < first.as_str())
+        }
+    });
+    world.stop();
+    assert!(world.lines("said").len() <= 4, "{:?}", world.lines("said"));
 }

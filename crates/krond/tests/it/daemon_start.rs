@@ -71,7 +71,9 @@ fn only_one_has_a_state_directory() {
         assert_eq!(said.code, 3, "{}", said.err);
         assert!(said.err.contains(&world.state.display().to_string()), "{}", said.err);
     }
-    assert!(world.ask(&["start", "--foreground"]).err.contains(&format!("another krond (pid {pid})")));
+    assert!(world.ask(&["start", "--foreground"]).err.contains(&format!("another krond (pid {pid} on ")));
+    let said = fs::read_to_string(world.state.join("lock")).unwrap();
+    assert_eq!(said.lines().count(), 3, "{said}");
     assert_eq!(world.json(&["status"])["pid"], pid, "the first is untouched");
     world.stop();
 }
@@ -93,6 +95,57 @@ fn a_state_directory_that_others_could_enter_is_refused() {
     assert!(fs::read_dir(world.path("elsewhere")).unwrap().next().is_none(), "nothing was written there");
 }
 
+/// There is no network here, so the kernel's answer is changed on its way.
+#[test]
+fn a_state_directory_on_a_network_is_refused() {
+    let world = World::new(JOB);
+    world.make_state();
+    let words = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=fstatfs"];
+    let inject = ["-e", "inject=fstatfs:poke_exit=@arg2=6969000000000000"];
+    let mut command = std::process::Command::new("strace");
+    command.args(words).args(inject).arg(world.path("krond")).args(["start", "--foreground"]);
+    command.args(["--config", "etc", "--state-dir", "state", "--settings", "krond.toml"]);
+    let Ok(output) = command.current_dir(world.path("")).output() else {
+        return println!("skipped: there is no strace");
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("ptrace") {
+        return println!("skipped: nothing can be traced here");
+    }
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("but it is on NFS"), "{said}");
+    assert!(fs::read_dir(&world.state).unwrap().next().is_none(), "nothing was written there");
+}
+
+#[test]
+fn settings_that_others_could_change_are_refused() {
+    let world = World::new(JOB);
+    let path = world.path("krond.toml");
+    let refused = |words: &[&str]| {
+        for arguments in [&["start", "--foreground"][..], &["status"]] {
+            let said = world.ask(arguments);
+            assert_eq!(said.code, 2, "{}", said.err);
+            for word in words {
+                assert!(said.err.contains(word), "{}", said.err);
+            }
+        }
+    };
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    refused(&["everybody can write the file", "take the right away: `chmod o-w`", "krond.toml"]);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::set_permissions(world.path(""), fs::Permissions::from_mode(0o777)).unwrap();
+    refused(&["everybody can write the directory"]);
+    fs::set_permissions(world.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    if is_root() {
+        chown(&path, Some(65534), None).unwrap();
+        refused(&["expected root to own the file, but found user 65534"]);
+        chown(&path, Some(0), None).unwrap();
+    }
+    fs::rename(&path, world.path("elsewhere.toml")).unwrap();
+    symlink(world.path("elsewhere.toml"), &path).unwrap();
+    refused(&["symbolic link"]);
+}
+
 #[test]
 fn a_place_where_no_state_directory_can_be_is_the_systems_fault() {
     let mut world = World::new(JOB);
@@ -111,6 +164,12 @@ fn wrong_arguments_end_with_two_and_where_nothing_runs_that_is_told() {
         let said = world.ask_as_is(arguments);
         assert_eq!(said.code, 2, "{arguments:?}");
     }
+    let said = world.ask_as_is::<&str>(&[]);
+    assert!(said.out.contains("Usage: krond") && said.err.is_empty(), "{}{}", said.out, said.err);
+    let said = world.ask_as_is(&["frobnicate"]);
+    assert!(said.out.contains("Usage: krond") && said.err.starts_with("error: "), "{}{}", said.out, said.err);
+    let said = world.ask_as_is(&["--help"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
     assert_eq!(world.ask(&["why", "job", "--at", "soon"]).code, 2);
     world.settings("graze = 1\n");
     let said = world.ask(&["start"]);
@@ -183,6 +242,32 @@ fn in_the_background_it_tells_who_it_is_and_can_be_stopped_and_started_at_once()
     let log = fs::read_to_string(world.state.join("krond.log")).unwrap();
     assert_eq!(log.matches("event=started").count(), 5);
     assert_eq!(log.matches("event=stopped").count(), 5);
+}
+
+#[test]
+fn in_the_background_it_has_no_terminal_and_its_log_can_be_moved_away() {
+    let world = World::new(JOB);
+    let said = world.ask(&["start"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let pid = world.json(&["status"])["pid"].clone();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    let pid = pid.to_string();
+    assert_eq!(fields[2..5], [&pid, &pid, "0"], "its group, its session and no terminal");
+    let log = world.state.join("krond.log");
+    for round in 1..3 {
+        let moved = world.state.join(format!("krond.log.{round}"));
+        fs::rename(&log, &moved).unwrap();
+        assert_eq!(world.ask(&["reload"]).code, 0);
+        world.until("it logs there", |_| {
+            fs::read_to_string(&log).is_ok_and(|text| text.contains("event=config_reloaded"))
+        });
+        assert_eq!(mode(&log), 0o600);
+        let old = fs::read_to_string(&moved).unwrap();
+        assert!(old.contains("event=config_reloaded"), "what was told before is there: {old}");
+    }
+    assert_eq!(world.ask(&["stop"]).code, 0);
+    assert!(fs::read_to_string(&log).unwrap().contains("event=stopped"));
 }
 
 #[test]

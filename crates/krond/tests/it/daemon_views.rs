@@ -97,7 +97,10 @@ fn what_programs_read_has_the_names_they_know() {
 
     let period = outcome["period"].as_str().unwrap();
     let why = world.json(&["why", "tick", "--at", period]);
-    assert_eq!(keys(&why), ["after", "at", "before", "identity", "periods", "skipped"].into());
+    assert_eq!(
+        keys(&why),
+        ["after", "at", "before", "configured", "identity", "periods", "records", "skipped"].into()
+    );
     let expected =
         ["attempts", "chosen", "period", "records", "seedHash", "verdict", "windowEnd", "windowStart"];
     assert_eq!(keys(&why["periods"][0]), expected.into());
@@ -333,4 +336,77 @@ fn records_are_kept_by_the_day_and_not_for_ever() {
     assert_eq!(missed, 2);
     let in_log = world.events("execution_started", "tick").len();
     assert_eq!(executed, in_log, "none is lost to the half line");
+}
+
+/// Records are for people, and may be lost; a state may not.
+#[test]
+fn what_the_records_lack_the_state_tells() {
+    let mut world = World::new(
+        "@every 1s @policy(deadline=1h) name=tick command=/bin/true\n\
+         @every 1s @policy(deadline=1h,concurrency=forbid) name=long command=\"/bin/sleep 1000\"\n",
+    );
+    world.settings("on_stop = \"leave\"\ngrace = \"1s\"\n");
+    world.start();
+    world.until("both have run", |world| {
+        world.events("execution_completed", "tick").len() > 2 && world.reasons("long", "still-running") > 0
+    });
+    let active = world.json(&["jobs", "long"])[0]["active"][0].clone();
+    world.ask(&["stop"]);
+    let before = world.history("tick");
+    fs::remove_dir_all(world.state.join("outcomes")).unwrap();
+    let history = world.history("tick");
+    let last = before.iter().rev().find(|record| record["kind"] == "completed").unwrap();
+    let same = history.iter().find(|record| record["kind"] == "completed" && record["run"] == last["run"]);
+    let same = same.unwrap_or_else(|| panic!("{last} is not in {history:?}"));
+    assert_eq!((&same["exit"], &same["pid"]), (&0.into(), &Value::Null));
+    let times: Vec<&str> = history.iter().map(|record| record["at"].as_str().unwrap()).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    let config = world.path("etc").display().to_string();
+    let why = |world: &World, job: &str, at: &Value| {
+        world.json(&["why", job, "--config", &config, "--at", at.as_str().unwrap()])
+    };
+    let told = why(&world, "tick", &last["run"])["periods"][0].clone();
+    assert_eq!(told["verdict"], "executed: its time had come, and it was started");
+    let told = why(&world, "long", &active["run"])["periods"][0].clone();
+    assert_eq!(told["verdict"], "executed: its time had come, and it was started");
+    assert_eq!((told["records"].as_array().unwrap().len(), &told["records"][0]["pid"]), (1, &active["pid"]));
+
+    // It is no longer configured, and there is nothing but its state.
+    world.krontab("");
+    let told = why(&world, "tick", &last["run"]);
+    assert_eq!((&told["configured"], &told["periods"]), (&false.into(), &serde_json::json!([])));
+    let records = told["records"].as_array().unwrap();
+    assert!(records.iter().any(|record| record["period"] == last["run"]), "{records:?}");
+    let said = world.ask(&["why", "tick", "--config", &config, "--at", last["run"].as_str().unwrap()]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.contains("the job is not configured now; this is recorded of it"), "{}", said.out);
+    assert!(!world.history("tick").is_empty());
+    let said = world.ask(&["why", "never", "--config", &config, "--at", "now"]);
+    assert_eq!((said.code, said.err.as_str()), (1, "error: job not found: never\n"));
+}
+
+#[test]
+fn how_a_decision_came_about_is_told_to_who_wants_to_know() {
+    let line = "@every 1s @win(after,1s) @policy(deadline=1h) name=tick command=/bin/true\n";
+    let mut world = World::new(line);
+    world.start();
+    world.until("it runs", |world| !world.events("execution_completed", "tick").is_empty());
+    world.stop();
+    assert!(world.events("seed_computed", "tick").is_empty());
+    let mut world = World::new(line);
+    world.settings("log_level = \"debug\"\n");
+    world.start();
+    world.until("it runs", |world| !world.events("execution_completed", "tick").is_empty());
+    world.stop();
+    let [seed, sample, decision] =
+        ["seed_computed", "sample", "decision"].map(|event| world.events(event, "tick")[0].clone());
+    assert_eq!((&seed["level"], &sample["level"]), (&"DEBUG".into(), &"DEBUG".into()));
+    assert_eq!(seed["seed_hash"], decision["seed_hash"]);
+    assert_eq!(sample["candidate"], decision["chosen"]);
+    let mut quiet = World::new(line);
+    quiet.settings("log_level = \"warn\"\n");
+    quiet.start();
+    quiet.until("it runs", |world| !world.history("tick").is_empty());
+    quiet.stop();
+    assert!(quiet.events("decision", "tick").is_empty());
 }

@@ -218,7 +218,7 @@ impl StepShape {
     pub(super) fn settled(period: PeriodId, reason: Reason) -> StepShape {
         StepShape {
             outcome: Some(reason.outcome().name()),
-            reason: Some(wire::reason(reason)),
+            reason: Some(reason.name()),
             ..StepShape::new(wire::RECORD, Some(period))
         }
     }

@@ -1,6 +1,6 @@
 //! The words that peers send or receive, and what they are in Kron. Nothing else knows them.
 
-use kron_core::{Overlap, Parameter, Reason, SeedStrategy, WindowMode};
+use kron_core::{Overlap, Parameter, SeedStrategy, WindowMode};
 use kron_schedule::{Dialect, ErrorKind, Fold, Gap, WarningKind};
 
 /// What can be asked.
@@ -88,18 +88,6 @@ pub(super) const CONCURRENCIES: &[(&str, Overlap)] =
 pub(super) const RECORD: &str = "record";
 pub(super) const START: &str = "start";
 pub(super) const TERMINATE: &str = "terminate";
-
-pub(super) const fn reason(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Started => "started",
-        Reason::FoundRunning => "found-running",
-        Reason::DeadlinePassed => "deadline-passed",
-        Reason::NoCandidate => "no-candidate",
-        Reason::Rescheduled => "rescheduled",
-        Reason::StillRunning => "still-running",
-        Reason::Superseded => "superseded",
-    }
-}
 
 // Codes of mistakes. Those of fuzzy phrases are the specification's own.
 pub(super) const BAD_DURATION: &str = "bad-duration";

@@ -1,8 +1,6 @@
 //! `krond start`.
 
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -22,6 +20,7 @@ use crate::cli::place::{Place, absolute};
 /// Starts the daemon.
 ///
 /// It goes to the background once it runs, unless told otherwise, and then logs to `krond.log` in the state directory.
+/// `krond reload` opens that file anew.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  krond start\n  krond start --foreground --log-format json\n  \
                         krond start --config ./jobs.kron --state-dir ./state --foreground\n\n\
@@ -39,6 +38,9 @@ pub(crate) struct Args {
     /// How lines of the log are written
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
+    /// Be in the background: in a session of its own, with its log there
+    #[arg(long, hide = true, requires = "foreground", value_name = "FILE")]
+    detached_log: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -65,6 +67,11 @@ impl Args {
         if !self.foreground {
             return self.start_in_background(&settings);
         }
+        if let Some(path) = &self.detached_log {
+            // It cannot be the leader of a group, so it can be that of a session, which no terminal ends.
+            let _ = rustix::process::setsid();
+            settings.log_file = Some(absolute(path)?);
+        }
         let format = match self.log_format {
             LogFormat::Text => log::Format::Text,
             LogFormat::Json => log::Format::Json,
@@ -83,7 +90,7 @@ impl Args {
             return Err(Failure::Start(host::Failure::Lock(why)));
         }
         let path = state_dir.join(LOG);
-        let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(system)?;
+        let log = log::open(&path).map_err(system)?;
         let before = log.metadata().map_err(system)?.len();
         let mut command = Command::new("/proc/self/exe");
         command.arg0("krond").args(["start", "--foreground"]);
@@ -94,7 +101,8 @@ impl Args {
         if let LogFormat::Json = self.log_format {
             command.args(["--log-format", "json"]);
         }
-        command.current_dir("/").process_group(0).stdin(Stdio::null());
+        command.arg("--detached-log").arg(&path);
+        command.current_dir("/").stdin(Stdio::null());
         command.stdout(log.try_clone().map_err(system)?).stderr(log);
         let mut child = command.spawn().map_err(system)?;
         self.wait_until_up(&mut child, settings)?.map_err(|code| {

@@ -10,7 +10,7 @@ use krond::view::{RecordView, WhatView};
 use krontab::Entry;
 use serde::Serialize;
 
-use super::history::{records, sentence};
+use super::history::{cells, forgotten, known, sentence};
 use crate::cli::Format;
 use crate::cli::answer::{Answer, Failure};
 use crate::cli::place::{Krontabs, Place};
@@ -24,7 +24,7 @@ use crate::cli::place::{Krontabs, Place};
                         time, field by field, ask `krontab why`."
 )]
 pub(crate) struct Args {
-    /// The name or the identity of the job
+    /// The name or the identity of the job. Of one that is no longer configured the records are told
     job: String,
     /// The time, such as 2026-03-01T02:30:00Z, or `now`
     #[arg(long, value_name = "TIME")]
@@ -44,6 +44,10 @@ pub(crate) struct Args {
 struct WhyView {
     identity: String,
     at: Timestamp,
+    /// Whether the job is configured now. If not, nothing is known of it but its records.
+    configured: bool,
+    /// The records next to the time, before and after it, of a job that is not configured.
+    records: Vec<RecordView>,
     /// Periods whose window holds the time.
     periods: Vec<PeriodView>,
     /// The period before, if no window holds the time.
@@ -87,11 +91,49 @@ impl Args {
                 ))
             })?,
         };
-        let entry = self.krontabs.find(&self.job, &settings)?;
-        let records = records(&settings.state_dir, |identity| identity == entry.identity())?;
-        let view = view(&entry, at, now, &records);
+        let state_dir = &settings.state_dir;
+        let view = match self.krontabs.find(&self.job, &settings) {
+            Ok(entry) => view(&entry, at, now, &known(entry.identity().to_owned(), state_dir)?.records),
+            Err(failure @ Failure::No(_)) => {
+                let Some(known) = forgotten(&self.job, state_dir)? else { return Err(failure) };
+                WhyView {
+                    records: around(at, &known.records),
+                    identity: known.identity,
+                    at,
+                    configured: false,
+                    periods: Vec::new(),
+                    before: None,
+                    after: None,
+                    skipped: Vec::new(),
+                }
+            }
+            Err(failure) => return Err(failure),
+        };
         Ok(Answer::of(&view, self.format, || text(&view)))
     }
+}
+
+/// The outcome before a time and the one after it, with whatever else is recorded of their periods.
+fn around(at: Timestamp, records: &[RecordView]) -> Vec<RecordView> {
+    let parse = |text: &str| text.parse::<PeriodId>().ok().map(PeriodId::nominal);
+    let when = |what: &WhatView| match what {
+        WhatView::Outcome { chosen, period, .. } => chosen.or_else(|| parse(period)),
+        WhatView::Passed { first, .. } => parse(first),
+        WhatView::Completed { .. } | WhatView::Manual { .. } => None,
+    };
+    let timed = || records.iter().filter_map(|record| Some((when(&record.what)?, &record.what)));
+    let before = timed().filter(|(time, _)| *time <= at).max_by_key(|(time, _)| *time);
+    let after = timed().filter(|(time, _)| *time > at).min_by_key(|(time, _)| *time);
+    let near: Vec<&WhatView> = before.into_iter().chain(after).map(|(_, what)| what).collect();
+    let is_near = |what: &WhatView| {
+        near.iter().any(|near| match near {
+            WhatView::Outcome { period, .. } => {
+                period.parse().is_ok_and(|parsed: PeriodId| what.is_about(parsed, period))
+            }
+            near => **near == *what,
+        })
+    };
+    records.iter().filter(|record| is_near(&record.what)).cloned().collect()
 }
 
 fn view(entry: &Entry, at: Timestamp, now: Timestamp, records: &[RecordView]) -> WhyView {
@@ -118,6 +160,8 @@ fn view(entry: &Entry, at: Timestamp, now: Timestamp, records: &[RecordView]) ->
     WhyView {
         identity: entry.identity().to_owned(),
         at,
+        configured: true,
+        records: Vec::new(),
         periods,
         before: before.map(|nominal| about(decide(job, nominal))),
         after: after.map(|nominal| about(decide(job, nominal))),
@@ -129,7 +173,7 @@ fn period_view(entry: &Entry, decision: &Decision, now: Timestamp, records: &[Re
     let period = decision.period_id();
     let name = period.to_string();
     let found: Vec<RecordView> =
-        records.iter().filter(|record| is_about(&record.what, period, &name)).cloned().collect();
+        records.iter().filter(|record| record.what.is_about(period, &name)).cloned().collect();
     PeriodView {
         verdict: verdict(entry, decision, now, &found),
         window_start: decision.window_start(),
@@ -139,19 +183,6 @@ fn period_view(entry: &Entry, decision: &Decision, now: Timestamp, records: &[Re
         attempts: decision.attempts(),
         records: found,
         period: name,
-    }
-}
-
-fn is_about(what: &WhatView, period: PeriodId, name: &str) -> bool {
-    match what {
-        WhatView::Outcome { period, .. } => period == name,
-        WhatView::Completed { run, .. } => run == name,
-        WhatView::Passed { first, last, .. } => {
-            let parse = |text: &str| text.parse::<PeriodId>().ok();
-            parse(first).is_some_and(|first| first <= period)
-                && parse(last).is_some_and(|last| period <= last)
-        }
-        WhatView::Manual { .. } => false,
     }
 }
 
@@ -185,6 +216,7 @@ pub(crate) fn words(reason: &str) -> &str {
         "no-candidate" => "no time tried in its window satisfies the constraints",
         "rescheduled" => "the job was edited and no longer has this period",
         "still-running" => "another run was still active",
+        "unknown" => "why is no longer recorded",
         "superseded" => "a later period had come due by the time anyone looked",
         other => other,
     }
@@ -192,6 +224,17 @@ pub(crate) fn words(reason: &str) -> &str {
 
 fn text(view: &WhyView) -> String {
     let mut text = format!("job:     {}\nat:      {}\n", view.identity, view.at);
+    if !view.configured {
+        let what =
+            if view.records.is_empty() { "nothing is recorded of it" } else { "this is recorded of it" };
+        let _ = writeln!(text, "\nthe job is not configured now; {what}");
+        for record in &view.records {
+            let (run, what, how) = cells(&record.what);
+            let line = format!("  record:   {}  {run}  {what:13}  {how}", PeriodId::new(record.at));
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
+        return text;
+    }
     let mut tell = |head: &str, period: &PeriodView| {
         let chosen = period.chosen.map_or_else(|| "none".into(), |chosen| chosen.to_string());
         let _ = writeln!(text, "\n{head} {}", period.period);
