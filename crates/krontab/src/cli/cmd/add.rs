@@ -67,6 +67,7 @@ impl Add {
         install::clear_drafts(&directory);
         let Installed { changed, replaced, repaired } = self.install(&directory, &name, &loaded)?;
         let Loaded { parsed, .. } = loaded;
+        let _lock = install::lock(&directory)?;
         let installed = path.to_string_lossy().into_owned();
         let installation = Installation {
             directories_made: made.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
