@@ -36,6 +36,8 @@ pub(crate) struct Bits {
     leap_only: bool,
     rule: DayRule,
     repeats: Repeats,
+    /// The first second of a matching day.
+    first_in_day: u32,
 }
 
 /// After how many days the days that match come again: what a search need not ask the calendar for.
@@ -69,8 +71,9 @@ impl DayRule {
 }
 
 impl Pattern {
-    /// The first match at or after a civil time.
-    #[inline]
+    /// The first match at or after a civil time. It is inlined where every instruction counts; where it does
+    /// not, there is `Calendar::next_match`.
+    #[inline(always)]
     pub(crate) fn next(&self, civil: i64) -> Option<i64> {
         match self {
             Pattern::Fields(bits) => bits.next(civil),
@@ -177,6 +180,7 @@ impl Bits {
             },
             leap_only: false,
             repeats: Repeats::Never,
+            first_in_day: 0,
         };
         // A February of 28 days has every weekday four times, so where it begins makes no difference.
         bits.leap_only = bits.month == 1 << 2 && bits.days_of(first_of_month(2001, 2), 28) == 0;
@@ -186,6 +190,8 @@ impl Bits {
             DayRule::Weekday if in_all_months && bits.last_of == 0 && bits.nth == [0; 5] => Repeats::Weekly,
             _ => Repeats::Never,
         };
+        bits.first_in_day =
+            seconds(bits.hour.trailing_zeros(), bits.minute.trailing_zeros(), bits.second.trailing_zeros());
         bits
     }
 
@@ -259,13 +265,13 @@ impl Bits {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&self, civil: i64) -> Option<i64> {
         let (day, second) = day_and_second(civil);
         // The day that the search begins in counts only if there is something left of it.
         let left = self.next_in_day(second);
         let found = self.next_day(if left.is_some() { day } else { day + 1 })?;
-        let second = left.filter(|_| found == day).unwrap_or_else(|| self.first_in_day());
+        let second = left.filter(|_| found == day).unwrap_or(self.first_in_day);
         Some(found * DAY + i64::from(second))
     }
 
@@ -407,10 +413,6 @@ impl Bits {
         // The last seven days begin `length - 7` days after the first.
         days |= week_from(self.last_of, (first + length) % 7) << (length - 6);
         days & within
-    }
-
-    fn first_in_day(&self) -> u32 {
-        seconds(self.hour.trailing_zeros(), self.minute.trailing_zeros(), self.second.trailing_zeros())
     }
 
     fn last_in_day(&self) -> u32 {

@@ -243,12 +243,14 @@ impl Calendar {
         found.filter(|at| *at <= LAST)
     }
 
+    /// After the years that the zone's table lists.
     #[cold]
     fn next_in_far_future(&self, start: i64) -> Option<i64> {
         let segment = self.zone.segment_at(start);
         self.next_across_changes(start, segment, self.next_match(start + segment.offset))
     }
 
+    /// Where a change of clocks has a say in it.
     #[cold]
     fn next_across_changes(&self, start: i64, segment: Segment, matched: Option<i64>) -> Option<i64> {
         match self.barren_at(start) {
@@ -259,7 +261,7 @@ impl Calendar {
 
     /// The first civil match at or after a civil time. Not inlined, because it is long and wanted in many places.
     #[inline(never)]
-    fn next_match(&self, civil: i64) -> Option<i64> {
+    pub(crate) fn next_match(&self, civil: i64) -> Option<i64> {
         self.pattern.next(civil)
     }
 

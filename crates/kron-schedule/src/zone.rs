@@ -166,7 +166,11 @@ impl Zone {
     /// The offset from UTC at that instant. Before 1970 the offset of 1970 is used.
     #[must_use]
     pub fn offset_at(&self, instant: Timestamp) -> Offset {
-        let offset = self.segment_at(floor_second(instant)).offset;
+        let second = floor_second(instant);
+        let offset = match self.listed_at(second) {
+            Some(segment) => segment.offset,
+            None => self.segment_at(second).offset,
+        };
         let offset = i32::try_from(offset).ok().and_then(|offset| Offset::from_seconds(offset).ok());
         offset.expect("offsets come from jiff")
     }
@@ -216,7 +220,8 @@ impl Table {
     #[inline]
     fn segment_at(&self, instant: i64) -> &Segment {
         let bucket = usize::try_from(instant >> BUCKET_BITS).unwrap_or(0);
-        let mut number = usize::from(self.index[bucket.min(self.index.len() - 1)]);
+        // Past the index there are no more changes.
+        let mut number = self.index.get(bucket).map_or(self.segments.len() - 1, |number| (*number).into());
         while self.segments[number].end <= instant {
             number += 1;
         }
