@@ -201,7 +201,9 @@ impl Distribution {
                 let sigma = sigma.map_or_else(|| seconds(window.duration()) / 6.0, seconds);
                 Sampler::normal(place, sigma, (width + 1) as f64)
             }
+            Distribution::SkewEarly { shape: SHAPE_DEFAULT } => Sampler::SquareEarly,
             Distribution::SkewEarly { shape } => Sampler::SkewEarly { shape },
+            Distribution::SkewLate { shape: SHAPE_DEFAULT } => Sampler::SquareLate,
             Distribution::SkewLate { shape } => Sampler::SkewLate { shape },
             Distribution::Uniform => Sampler::Uniform,
         }
@@ -372,11 +374,27 @@ fn seconds(duration: Duration) -> f64 {
 /// operations, so that its result is the same everywhere.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Sampler {
-    Exponential { lambda: f64, mass: f64, late: bool },
-    Normal { mu: f64, sigma: f64, below: f64, mass: f64 },
+    Exponential {
+        lambda: f64,
+        mass: f64,
+        late: bool,
+    },
+    Normal {
+        mu: f64,
+        sigma: f64,
+        below: f64,
+        mass: f64,
+    },
     Reversed,
-    SkewEarly { shape: f64 },
-    SkewLate { shape: f64 },
+    SkewEarly {
+        shape: f64,
+    },
+    SkewLate {
+        shape: f64,
+    },
+    /// [`SkewEarly`](Sampler::SkewEarly) with the shape that it has by default, which is 2.
+    SquareEarly,
+    SquareLate,
     Uniform,
 }
 
@@ -411,6 +429,8 @@ impl Sampler {
             Sampler::Reversed => 1.0 - u,
             Sampler::SkewEarly { shape } => pow(u, shape),
             Sampler::SkewLate { shape } => 1.0 - pow(1.0 - u, shape),
+            Sampler::SquareEarly => u * u,
+            Sampler::SquareLate => 1.0 - (1.0 - u) * (1.0 - u),
             Sampler::Uniform => u,
         }
     }
@@ -418,12 +438,16 @@ impl Sampler {
     /// The second of a window that a number maps to, from 0 to `width`.
     #[inline]
     pub(crate) fn offset(&self, unit: Unit, width: i64) -> i64 {
-        if let Sampler::Uniform = self
-            && let Some(second) = uniform_offset(unit, width)
-        {
-            return second;
+        let at_once = match self {
+            Sampler::Uniform => offset_without_floats(unit, width),
+            Sampler::SquareEarly => offset_without_floats(unit.square(), width),
+            Sampler::SquareLate => offset_without_floats(unit.rest().square().rest(), width),
+            _ => None,
+        };
+        match at_once {
+            Some(second) => second,
+            None => self.offset_by_floats(unit.to_f64(), width),
         }
-        self.offset_by_floats(unit.to_f64(), width)
     }
 
     fn offset_by_floats(&self, u: f64, width: i64) -> i64 {
@@ -436,20 +460,23 @@ impl Sampler {
     }
 }
 
-/// What floats give for a uniform distribution, found without them, which a decision would have to wait
-/// for. `None` for the few numbers so close below a whole second that a float may round them up to it.
+/// What floats give for a place in the window, found without them, which a decision would have to wait for. `None`
+/// for the few places so close to the beginning of a second that floats may round them to its other side.
 #[inline]
-fn uniform_offset(unit: Unit, width: i64) -> Option<i64> {
-    // The longest window has fewer than 2^25 seconds. So of the 53 bits of a float at least 28 are left for
-    // the fraction, and rounding to the nearest moves it by at most half of the last one.
-    const NEARLY_ONE: u64 = (1 << Unit::BITS) - (1 << (Unit::BITS - 28));
-    let (second, fraction) = unit.times(width.unsigned_abs() + 1);
-    (fraction < NEARLY_ONE).then_some(second.cast_signed())
+fn offset_without_floats(place: Unit, width: i64) -> Option<i64> {
+    // The longest window has fewer than 2^25 seconds. A place that was squared is less than a unit from the
+    // exact one, and its float, rounded twice, at most a unit. With the last rounding of the float, to 53 bits of
+    // which at least 28 are left for the fraction, the two are less than 2^-26 seconds apart.
+    const CLOSE: u64 = 1 << (Unit::BITS - 26);
+    const FAR: core::ops::RangeInclusive<u64> = CLOSE..=(1 << Unit::BITS) - CLOSE;
+    let (second, fraction) = place.times(width.unsigned_abs() + 1);
+    FAR.contains(&fraction).then_some(second.cast_signed())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::math::sqrt;
     use crate::prng::SplitMix64;
     use crate::window::WINDOW_MAX;
     use std::string::ToString;
@@ -656,21 +683,44 @@ mod tests {
     }
 
     #[test]
-    fn a_uniform_second_is_the_one_that_floats_give() {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounding down is meant")]
+    fn a_second_found_without_floats_is_the_one_that_they_give() {
         let mut stream = SplitMix64::new(3);
         let mut left_to_floats = 0;
-        for _ in 0..300_000 {
+        for _ in 0..60_000 {
             let width = 1 + stream.unit().times(WINDOW_MAX.as_seconds().unsigned_abs()).0.cast_signed();
-            let cells = u128::from(width.unsigned_abs() + 1);
             // Any number, and those on both sides of a whole second.
-            let (any, second) = (stream.unit(), u128::from(stream.unit().times(width.unsigned_abs()).0) + 1);
-            let border = u64::try_from((second << Unit::BITS).div_ceil(cells)).unwrap();
-            for unit in [any, Unit::new(border), Unit::new(border - 1), Unit::new(border - 2)] {
-                let by_floats = Sampler::Uniform.offset_by_floats(unit.to_f64(), width);
-                assert_eq!(Sampler::Uniform.offset(unit, width), by_floats, "{unit:?} {width}");
-                left_to_floats += u32::from(uniform_offset(unit, width).is_none());
+            let any = stream.unit();
+            let second = 1 + stream.unit().times(width.unsigned_abs()).0;
+            let place = second as f64 / (width + 1) as f64;
+            for (sampler, border) in [
+                (Sampler::Uniform, place),
+                (Sampler::SquareEarly, sqrt(place)),
+                (Sampler::SquareLate, 1.0 - sqrt(1.0 - place)),
+            ] {
+                let border = (border * (1_u64 << Unit::BITS) as f64) as u64;
+                let close = (border.saturating_sub(12)..=border + 12).filter(|bits| bits >> Unit::BITS == 0);
+                for unit in close.map(Unit::new).chain([any]) {
+                    let by_floats = sampler.offset_by_floats(unit.to_f64(), width);
+                    assert_eq!(sampler.offset(unit, width), by_floats, "{sampler:?} {unit:?} {width}");
+                    left_to_floats += u32::from(offset_without_floats(unit, width).is_none());
+                }
             }
         }
         assert!(left_to_floats > 0);
+    }
+
+    #[test]
+    fn a_square_is_the_power_that_it_stands_for() {
+        let mut stream = SplitMix64::new(5);
+        for _ in 0..10_000 {
+            let u = stream.unit().to_f64();
+            for (square, power) in [
+                (Sampler::SquareEarly, Sampler::SkewEarly { shape: 2.0 }),
+                (Sampler::SquareLate, Sampler::SkewLate { shape: 2.0 }),
+            ] {
+                assert_eq!(square.place(u).to_bits(), power.place(u).to_bits(), "{square:?} {u}");
+            }
+        }
     }
 }

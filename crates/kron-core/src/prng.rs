@@ -40,6 +40,17 @@ impl Unit {
         self.0.cast_signed() as f64 * (1.0 / (1_u64 << Unit::BITS) as f64)
     }
 
+    /// The square of the number, rounded down to a unit.
+    #[expect(clippy::cast_possible_truncation, reason = "a square of what is below 1 is below 1")]
+    pub(crate) fn square(self) -> Unit {
+        Unit(((u128::from(self.0) * u128::from(self.0)) >> Unit::BITS) as u64)
+    }
+
+    /// What is missing to 1. Of 0 it is 1, which is the one unit that is not below 1.
+    pub(crate) fn rest(self) -> Unit {
+        Unit((1 << Unit::BITS) - self.0)
+    }
+
     /// The whole part of the number times so many, and the fraction in units of 2<sup>-53</sup>.
     #[expect(clippy::cast_possible_truncation, reason = "the whole part is less than `many`")]
     pub(crate) fn times(self, many: u64) -> (u64, u64) {
@@ -64,5 +75,7 @@ mod tests {
         let largest = Unit::new(u64::MAX >> 11);
         assert_eq!(largest.to_f64(), 1.0 - f64::EPSILON / 2.0);
         assert_eq!(largest.times(7), (6, (1 << 53) - 7));
+        assert_eq!((largest.rest().0, largest.square().0), (1, (1 << 53) - 2));
+        assert_eq!(Unit::new(0).rest().square().times(7), (7, 0));
     }
 }

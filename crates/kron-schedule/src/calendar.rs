@@ -18,46 +18,65 @@ pub(crate) struct Ymd {
     pub(crate) day: u32,
 }
 
+/// Whole cycles of the calendar that are added before dividing and taken away again, because division is
+/// cheapest of numbers that are not negative. They reach from before jiff's first year to past its last.
+const CYCLES: i64 = 50;
+/// Days from the first of March of that early year 0 to 1970-01-01.
+const DAYS_BEFORE: i64 = CYCLES * CYCLE_DAYS + 719_468;
+#[expect(clippy::cast_possible_truncation, reason = "a few thousand years")]
+const YEARS_BEFORE: i32 = (CYCLES * 400) as i32;
+
+/// The day that a civil second lies in, and the second of that day.
+#[expect(clippy::cast_possible_truncation, reason = "a day has fewer seconds than a u32 can count")]
+#[expect(clippy::cast_sign_loss, reason = "what is added makes it positive")]
+#[expect(clippy::cast_possible_wrap, reason = "a number of days")]
+pub(crate) const fn day_and_second(civil: i64) -> (i64, u32) {
+    let since = (civil + DAYS_BEFORE * DAY) as u64;
+    let day = since / DAY as u64;
+    (day as i64 - DAYS_BEFORE, (since % DAY as u64) as u32)
+}
+
 /// The day's names. Works for every day a jiff timestamp can lie in.
 ///
-/// The year is counted from March, so that the leap day is its last and months have a regular
-/// pattern of lengths (153 days in each five months).
+/// The year is counted from March, so that the leap day is its last. Centuries, years and months then begin at such
+/// regular distances that one division or multiplication finds each of them: Neri and Schneider, "Euclidean affine
+/// functions and their application to calendar algorithms" (2022). A fraction is kept in the lower bits of a
+/// product, so that the quotient and what is left of it come out of the same one.
 #[expect(clippy::cast_possible_truncation, reason = "bounded by the calendar")]
+#[expect(clippy::cast_sign_loss, reason = "what is added makes it positive")]
+#[expect(clippy::cast_possible_wrap, reason = "bounded by the calendar")]
 pub(crate) const fn ymd(days: i64) -> Ymd {
-    let shifted = days + 719_468; // from 0000-03-01
-    let cycle = shifted.div_euclid(CYCLE_DAYS);
-    let day_of_cycle = shifted.rem_euclid(CYCLE_DAYS);
-    let year_of_cycle =
-        (day_of_cycle - day_of_cycle / 1_460 + day_of_cycle / 36_524 - day_of_cycle / 146_096) / 365;
-    let day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_cycle + cycle * 400 + (month <= 2) as i64;
-    Ymd { year: year as i32, month: month as u32, day: day as u32 }
+    // A century has 146,097 / 4 days on average.
+    let quarters = 4 * (days + DAYS_BEFORE) as u32 + 3;
+    let century = quarters / 146_097;
+    // A year has 1,461 / 4 days, and 1 / 1,461 is 2,939,745 / 2^32.
+    let quarters = (quarters % 146_097) | 3;
+    let years = 2_939_745 * quarters as u64;
+    let day_of_year = years as u32 / 2_939_745 / 4;
+    // Five months have 153 days, and 5 / 153 is 2,141 / 2^16. March is 3, and February is 14.
+    let months = 2_141 * day_of_year + 197_913;
+    let (month, day) = (months >> 16, (months & 0xffff) / 2_141 + 1);
+    let is_early = month > 12;
+    let year = 100 * century + (years >> 32) as u32 + is_early as u32;
+    Ymd { year: year as i32 - YEARS_BEFORE, month: if is_early { month - 12 } else { month }, day }
 }
 
-/// The number of the first day of a month.
+/// The number of the first day of a month: the same distances, multiplied.
+#[expect(clippy::cast_sign_loss, reason = "what is added makes it positive")]
 pub(crate) const fn first_of_month(year: i32, month: u32) -> i64 {
-    let year = year as i64 - (month <= 2) as i64;
-    let month_from_march = ((month + 9) % 12) as i64;
-    let cycle = year.div_euclid(400);
-    let year_of_cycle = year.rem_euclid(400);
-    let day_of_year = (153 * month_from_march + 2) / 5;
-    let day_of_cycle = year_of_cycle * 365 + year_of_cycle / 4 - year_of_cycle / 100 + day_of_year;
-    cycle * CYCLE_DAYS + day_of_cycle - 719_468
+    let is_early = month <= 2;
+    let year = (year + YEARS_BEFORE) as u32 - is_early as u32;
+    let month = if is_early { month + 12 } else { month };
+    let century = year / 100;
+    let days = 1_461 * year / 4 - century + century / 4 + (153 * month - 457) / 5;
+    days as i64 - DAYS_BEFORE
 }
 
-/// The weekday of the first day of a month, without counting days: every year moves it by one, and
-/// every leap day that has passed by one more. 0 is Sunday.
-pub(crate) const fn first_weekday(year: i32, month: u32) -> u32 {
-    // By how much each month begins later in the week than January, in a year without a leap day.
-    const SHIFTS: [u32; 12] = [0, 3, 3, 6, 1, 4, 6, 2, 5, 0, 3, 5];
-    // Weekdays repeat every 400 years, and division is simplest of numbers that are not negative.
-    let year = (year + 10_000).unsigned_abs();
-    let leap_years = year - (month <= 2) as u32;
-    let leap_days = leap_years / 4 - leap_years / 100 + leap_years / 400;
-    (year + leap_days + SHIFTS[month as usize - 1]) % 7
+/// The weekday of a day. 0 is Sunday, and 1970-01-01 was a Thursday.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded by the calendar")]
+pub(crate) const fn weekday(day: i64) -> u32 {
+    // Cycles are whole weeks.
+    ((day + CYCLES * CYCLE_DAYS) as u32 + 4) % 7
 }
 
 pub(crate) const fn is_leap(year: i32) -> bool {
@@ -95,8 +114,9 @@ mod tests {
             assert_eq!(first_of_month(names.year, names.month) + i64::from(names.day) - 1, number);
             assert_eq!(days_in_month(names.year, names.month), day.days_in_month() as u32);
             assert_eq!(is_leap(names.year), day.in_leap_year());
-            let first = day.first_of_month().weekday().to_sunday_zero_offset() as u32;
-            assert_eq!(first_weekday(names.year, names.month), first);
+            assert_eq!(weekday(number), day.weekday().to_sunday_zero_offset() as u32);
+            assert_eq!(day_and_second(number * DAY), (number, 0));
+            assert_eq!(day_and_second(number * DAY + 86_399), (number, 86_399));
             let step = if day.year() < 2201 { 1 } else { 97 };
             day = day.checked_add(jiff::Span::new().days(step)).unwrap();
             number += step;

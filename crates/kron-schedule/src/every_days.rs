@@ -4,6 +4,8 @@ use core::fmt;
 
 use jiff::civil::Time;
 
+use crate::calendar::{DAY, day_and_second};
+
 /// A schedule that occurs every N days exactly, across months and years, which cron fields cannot say.
 ///
 /// Days are counted from 1970-01-01; it occurs on those whose number leaves the remainder `phase`.
@@ -65,6 +67,21 @@ impl EveryDays {
 
     pub(crate) fn is_day(&self, day: i64) -> bool {
         day.rem_euclid(self.days.into()) == i64::from(self.phase)
+    }
+
+    /// Its first time at or after a civil one.
+    #[inline(never)]
+    pub(crate) fn next(&self, civil: i64) -> i64 {
+        let (day, second) = day_and_second(civil);
+        let is_past = i64::from(second) > self.second();
+        self.next_day(day + i64::from(is_past)) * DAY + self.second()
+    }
+
+    /// Its last time at or before a civil one.
+    pub(crate) fn prev(&self, civil: i64) -> i64 {
+        let (day, second) = day_and_second(civil);
+        let is_ahead = i64::from(second) < self.second();
+        self.prev_day(day - i64::from(is_ahead)) * DAY + self.second()
     }
 
     /// The first of its days at or after a day.

@@ -184,7 +184,7 @@ impl<'s> Skipped<'s> {
         let Skipped { calendar, gap } = *self;
         let mut from = gap.reached();
         core::iter::from_fn(move || {
-            let civil = calendar.pattern.next(from).filter(|civil| *civil < gap.opens())?;
+            let civil = calendar.next_match(from).filter(|civil| *civil < gap.opens())?;
             from = civil + 1;
             Some(to_date_time(civil))
         })

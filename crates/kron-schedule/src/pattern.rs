@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use crate::calendar::{DAY, days_in_month, first_of_month, first_weekday, is_leap, ymd};
+use crate::calendar::{DAY, day_and_second, days_in_month, first_of_month, is_leap, weekday, ymd};
 use crate::dialect::Dialect;
 use crate::every_days::EveryDays;
 use crate::expr::{Cron, Days, Fields, Shape, Values, Weekdays, ones};
@@ -35,6 +35,20 @@ pub(crate) struct Bits {
     /// Whether it can match in a leap year's February only.
     leap_only: bool,
     rule: DayRule,
+    repeats: Repeats,
+    /// The first second of a matching day.
+    first_in_day: u32,
+}
+
+/// After how many days the days that match come again: what a search need not ask the calendar for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Repeats {
+    /// Every day matches.
+    Daily,
+    /// The same weekdays match in every week.
+    Weekly,
+    /// It depends on the month.
+    Never,
 }
 
 /// Which of the two day fields a day must satisfy.
@@ -57,26 +71,22 @@ impl DayRule {
 }
 
 impl Pattern {
-    /// The first match at or after a civil time.
+    /// The first match at or after a civil time. It is inlined where every instruction counts; where it does
+    /// not, there is `Calendar::next_match`.
+    #[inline(always)]
     pub(crate) fn next(&self, civil: i64) -> Option<i64> {
-        let (day, second) = (civil.div_euclid(DAY), civil.rem_euclid(DAY));
-        if self.is_day(day)
-            && let Some(second) = self.next_in_day(second)
-        {
-            return Some(day * DAY + second);
+        match self {
+            Pattern::Fields(bits) => bits.next(civil),
+            Pattern::EveryDays(every) => Some(every.next(civil)),
         }
-        Some(self.next_day(day + 1)? * DAY + self.next_in_day(0)?)
     }
 
     /// The last match at or before a civil time.
     pub(crate) fn prev(&self, civil: i64) -> Option<i64> {
-        let (day, second) = (civil.div_euclid(DAY), civil.rem_euclid(DAY));
-        if self.is_day(day)
-            && let Some(second) = self.prev_in_day(second)
-        {
-            return Some(day * DAY + second);
+        match self {
+            Pattern::Fields(bits) => bits.prev(civil),
+            Pattern::EveryDays(every) => Some(every.prev(civil)),
         }
-        Some(self.prev_day(day - 1)? * DAY + self.prev_in_day(DAY - 1)?)
     }
 
     /// Whether it matches on no more than two days of a year.
@@ -132,27 +142,6 @@ impl Pattern {
             Pattern::EveryDays(every) => Some(every.next_day(day)),
         }
     }
-
-    fn prev_day(&self, day: i64) -> Option<i64> {
-        match self {
-            Pattern::Fields(bits) => bits.prev_day(day),
-            Pattern::EveryDays(every) => Some(every.prev_day(day)),
-        }
-    }
-
-    fn next_in_day(&self, second: i64) -> Option<i64> {
-        match self {
-            Pattern::Fields(bits) => bits.next_in_day(second),
-            Pattern::EveryDays(every) => (second <= every.second()).then_some(every.second()),
-        }
-    }
-
-    fn prev_in_day(&self, second: i64) -> Option<i64> {
-        match self {
-            Pattern::Fields(bits) => bits.prev_in_day(second),
-            Pattern::EveryDays(every) => (second >= every.second()).then_some(every.second()),
-        }
-    }
 }
 
 /// 2001-01-01, the first day of an ordinary year.
@@ -190,9 +179,19 @@ impl Bits {
                 (true, true) => DayRule::Either,
             },
             leap_only: false,
+            repeats: Repeats::Never,
+            first_in_day: 0,
         };
         // A February of 28 days has every weekday four times, so where it begins makes no difference.
-        bits.leap_only = bits.month == 1 << 2 && bits.days_of(2001, 2) == 0;
+        bits.leap_only = bits.month == 1 << 2 && bits.days_of(first_of_month(2001, 2), 28) == 0;
+        let in_all_months = u64::from(bits.month) == Field::Month.all();
+        bits.repeats = match bits.rule {
+            DayRule::Any if in_all_months => Repeats::Daily,
+            DayRule::Weekday if in_all_months && bits.last_of == 0 && bits.nth == [0; 5] => Repeats::Weekly,
+            _ => Repeats::Never,
+        };
+        bits.first_in_day =
+            seconds(bits.hour.trailing_zeros(), bits.minute.trailing_zeros(), bits.second.trailing_zeros());
         bits
     }
 
@@ -253,7 +252,7 @@ impl Bits {
     pub(crate) fn field_matches(&self, field: Field, value: u32, day: i64) -> bool {
         let date = ymd(day);
         let length = days_in_month(date.year, date.month);
-        let first = first_weekday(date.year, date.month);
+        let first = day + 1 - i64::from(date.day);
         match field {
             Field::Second => self.second >> value & 1 == 1,
             Field::Minute => self.minute >> value & 1 == 1,
@@ -266,36 +265,85 @@ impl Bits {
         }
     }
 
-    fn is_day(&self, day: i64) -> bool {
-        let date = ymd(day);
-        self.has_month(date.month) && self.days_of(date.year, date.month) >> date.day & 1 == 1
+    #[inline(always)]
+    fn next(&self, civil: i64) -> Option<i64> {
+        let (day, second) = day_and_second(civil);
+        // The day that the search begins in counts only if there is something left of it.
+        let left = self.next_in_day(second);
+        let found = self.next_day(if left.is_some() { day } else { day + 1 })?;
+        let second = left.filter(|_| found == day).unwrap_or(self.first_in_day);
+        Some(found * DAY + i64::from(second))
     }
 
+    fn prev(&self, civil: i64) -> Option<i64> {
+        let (day, second) = day_and_second(civil);
+        let left = self.prev_in_day(second);
+        let found = self.prev_day(if left.is_some() { day } else { day - 1 })?;
+        let second = left.filter(|_| found == day).unwrap_or_else(|| self.last_in_day());
+        Some(found * DAY + i64::from(second))
+    }
+
+    fn is_day(&self, day: i64) -> bool {
+        let date = ymd(day);
+        let first = day + 1 - i64::from(date.day);
+        let days = self.days_of(first, days_in_month(date.year, date.month));
+        self.has_month(date.month) && days >> date.day & 1 == 1
+    }
+
+    #[inline]
     fn next_day(&self, day: i64) -> Option<i64> {
+        match self.repeats {
+            Repeats::Daily => Some(day),
+            Repeats::Weekly => Some(day + i64::from(week_from(self.weekday, weekday(day)).trailing_zeros())),
+            Repeats::Never => self.next_day_by_month(day),
+        }
+    }
+
+    #[inline(never)]
+    fn next_day_by_month(&self, day: i64) -> Option<i64> {
         let date = ymd(day);
         let (mut year, mut month) = (date.year, date.month);
+        let mut first = day + 1 - i64::from(date.day);
         // Whether the month itself counts, and from which day on; every later month counts whole.
-        let mut days = if self.has_month(month) { self.days_of(year, month) & (!0 << date.day) } else { 0 };
+        let mut days = match self.has_month(month) {
+            true => self.days_of(first, days_in_month(year, month)) & (!0 << date.day),
+            false => 0,
+        };
         for _ in 0..MONTHS_MAX + 2 {
             if days != 0 {
-                return Some(first_of_month(year, month) - 1 + i64::from(days.trailing_zeros()));
+                return Some(first - 1 + i64::from(days.trailing_zeros()));
             }
             (year, month) = self.month_after(year, month);
-            days = self.days_of(year, month);
+            first = first_of_month(year, month);
+            days = self.days_of(first, days_in_month(year, month));
         }
         None
     }
 
     fn prev_day(&self, day: i64) -> Option<i64> {
+        match self.repeats {
+            Repeats::Daily => Some(day),
+            // Of the week that begins the day after, the last day to match is a week too late.
+            Repeats::Weekly => Some(day - 6 + i64::from(week_from(self.weekday, weekday(day + 1)).ilog2())),
+            Repeats::Never => self.prev_day_by_month(day),
+        }
+    }
+
+    fn prev_day_by_month(&self, day: i64) -> Option<i64> {
         let date = ymd(day);
         let (mut year, mut month) = (date.year, date.month);
-        let mut days = if self.has_month(month) { self.days_of(year, month) & !(!1 << date.day) } else { 0 };
+        let mut first = day + 1 - i64::from(date.day);
+        let mut days = match self.has_month(month) {
+            true => self.days_of(first, days_in_month(year, month)) & !(!1 << date.day),
+            false => 0,
+        };
         for _ in 0..MONTHS_MAX + 2 {
             if days != 0 {
-                return Some(first_of_month(year, month) - 1 + i64::from(days.ilog2()));
+                return Some(first - 1 + i64::from(days.ilog2()));
             }
             (year, month) = self.month_before(year, month);
-            days = self.days_of(year, month);
+            first = first_of_month(year, month);
+            days = self.days_of(first, days_in_month(year, month));
         }
         None
     }
@@ -322,10 +370,8 @@ impl Bits {
         }
     }
 
-    /// The matching days of a month; bit n stands for day n.
-    fn days_of(&self, year: i32, month: u32) -> u32 {
-        let length = days_in_month(year, month);
-        let first = first_weekday(year, month);
+    /// The matching days of a month, by its first day and its length; bit n stands for day n.
+    fn days_of(&self, first: i64, length: u32) -> u32 {
         let all = !1 & !(!1 << length);
         match self.rule {
             DayRule::Any => all,
@@ -335,12 +381,16 @@ impl Bits {
         }
     }
 
-    fn by_day(&self, length: u32, first: u32) -> u32 {
+    fn by_day(&self, length: u32, first: i64) -> u32 {
         let within = !(!1 << length);
         let mut days = self.day & within;
         if self.last {
             days |= 1 << length;
         }
+        if !self.last_weekday && self.nearest == 0 {
+            return days;
+        }
+        let first = weekday(first);
         if self.last_weekday {
             days |= 1 << nearest_weekday(length, length, first);
         }
@@ -350,7 +400,8 @@ impl Bits {
         days
     }
 
-    fn by_weekday(&self, length: u32, first: u32) -> u32 {
+    fn by_weekday(&self, length: u32, first: i64) -> u32 {
+        let first = weekday(first);
         let within = !(!1 << length);
         let week = week_from(self.weekday, first);
         let mut days = (week | week << 7 | week << 14 | week << 21 | week << 28) << 1;
@@ -364,7 +415,11 @@ impl Bits {
         days & within
     }
 
-    fn next_in_day(&self, second: i64) -> Option<i64> {
+    fn last_in_day(&self) -> u32 {
+        seconds(self.hour.ilog2(), self.minute.ilog2(), self.second.ilog2())
+    }
+
+    fn next_in_day(&self, second: u32) -> Option<u32> {
         let (h, m, s) = hms(second);
         if self.hour >> h & 1 == 1 {
             if self.minute >> m & 1 == 1
@@ -380,7 +435,7 @@ impl Bits {
         Some(seconds(h, self.minute.trailing_zeros(), self.second.trailing_zeros()))
     }
 
-    fn prev_in_day(&self, second: i64) -> Option<i64> {
+    fn prev_in_day(&self, second: u32) -> Option<u32> {
         let (h, m, s) = hms(second);
         if self.hour >> h & 1 == 1 {
             if self.minute >> m & 1 == 1
@@ -437,14 +492,12 @@ fn below(set: u64, value: u32) -> Option<u32> {
     (set & !(!0 << value)).checked_ilog2()
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a second of a day")]
-fn hms(second: i64) -> (u32, u32, u32) {
-    let second = second as u32;
+fn hms(second: u32) -> (u32, u32, u32) {
     (second / 3_600, second / 60 % 60, second % 60)
 }
 
-fn seconds(h: u32, m: u32, s: u32) -> i64 {
-    i64::from(h * 3_600 + m * 60 + s)
+fn seconds(h: u32, m: u32, s: u32) -> u32 {
+    h * 3_600 + m * 60 + s
 }
 
 #[cfg(test)]
@@ -468,7 +521,9 @@ mod tests {
     fn no_more_months_in_a_row_lack_a_fifth_weekday() {
         let months: Vec<(u32, u32, u32)> = (2000..2400 + 28)
             .flat_map(|year| {
-                (1..=12).map(move |month| (month, first_weekday(year, month), days_in_month(year, month)))
+                (1..=12).map(move |month| {
+                    (month, weekday(first_of_month(year, month)), days_in_month(year, month))
+                })
             })
             .collect();
         let mut most = 0;

@@ -210,7 +210,9 @@ impl Calendar {
         let mut barren = Vec::new();
         let mut after = FIRST - 1;
         while after < RECURRENCE.start {
-            let (next, looks) = self.search_from(after + 1);
+            let segment = self.zone.segment_at(after + 1);
+            let matched = self.next_match(after + 1 + segment.offset);
+            let (next, looks) = self.search_from(after + 1, segment, matched);
             let until = next.filter(|next| *next < RECURRENCE.end).unwrap_or(NEVER);
             if looks > SEGMENTS_FEW || until == NEVER {
                 barren.push(Barren { after, until });
@@ -229,26 +231,57 @@ impl Calendar {
     /// The first occurrence at or after an instant.
     pub(crate) fn next_from(&self, start: i64) -> Option<i64> {
         let start = start.max(FIRST);
-        let found = match self.barren_at(start) {
-            Some(barren) => Some(barren.until),
-            None => self.search_from(start).0,
+        // Nearly always no change of clocks has a say in it: the offset at the start still holds at the match, and
+        // the match is not a time that happens twice.
+        let found = match self.zone.listed_at(start) {
+            Some(segment) => match self.pattern.next(start + segment.offset) {
+                Some(civil) if segment.has_alone(start, civil) => Some(civil - segment.offset),
+                matched => self.next_across_changes(start, *segment, matched),
+            },
+            None => self.next_in_far_future(start),
         };
         found.filter(|at| *at <= LAST)
     }
 
-    /// The first occurrence at or after an instant, and how many segments were looked at for it.
+    /// After the years that the zone's table lists.
+    #[cold]
+    fn next_in_far_future(&self, start: i64) -> Option<i64> {
+        let segment = self.zone.segment_at(start);
+        self.next_across_changes(start, segment, self.next_match(start + segment.offset))
+    }
+
+    /// Where a change of clocks has a say in it.
+    #[cold]
+    fn next_across_changes(&self, start: i64, segment: Segment, matched: Option<i64>) -> Option<i64> {
+        match self.barren_at(start) {
+            Some(barren) => Some(barren.until),
+            None => self.search_from(start, segment, matched).0,
+        }
+    }
+
+    /// The first civil match at or after a civil time. Not inlined, because it is long and wanted in many places.
+    #[inline(never)]
+    pub(crate) fn next_match(&self, civil: i64) -> Option<i64> {
+        self.pattern.next(civil)
+    }
+
+    /// The first occurrence at or after an instant, and how many segments were looked at for it. The segment
+    /// that the instant lies in and the first civil match from there on are known.
     ///
     /// The pattern knows civil times and the zone knows offsets. Within a segment, one with the
     /// other gives the answer; where the next civil match lies past the segment, the search goes on
     /// in the segment that can hold it.
-    fn search_from(&self, mut start: i64) -> (Option<i64>, u32) {
-        let mut segment = self.zone.segment_at(start);
+    fn search_from(
+        &self,
+        mut start: i64,
+        mut segment: Segment,
+        mut matched: Option<i64>,
+    ) -> (Option<i64>, u32) {
         if start == segment.begin && self.swallows(&segment) {
             return (Some(start), 0);
         }
         // No civil time from `from` up to, but not including, `civil` matches.
         let mut from = start + segment.offset;
-        let mut matched = self.pattern.next(from);
         for looks in 0..SEGMENTS_MAX {
             let Some(civil) = matched else { return (None, looks) };
             if start > LAST {
@@ -260,7 +293,7 @@ impl Calendar {
                 }
                 // It happened before. What follows the repeated times is new.
                 from = segment.reached();
-                matched = self.pattern.next(from);
+                matched = self.next_match(from);
                 start = from - segment.offset;
                 continue;
             }
@@ -275,7 +308,7 @@ impl Calendar {
             let local = start + segment.offset;
             if !(from..=civil).contains(&local) {
                 from = local;
-                matched = self.pattern.next(from);
+                matched = self.next_match(from);
             }
         }
         (None, SEGMENTS_MAX)
@@ -317,7 +350,7 @@ impl Calendar {
 
     /// Whether the segment begins with an occurrence that stands for what its gap swallowed.
     pub(crate) fn swallows(&self, segment: &Segment) -> bool {
-        let swallowed = || self.pattern.next(segment.reached()).is_some_and(|civil| civil < segment.opens());
+        let swallowed = || self.next_match(segment.reached()).is_some_and(|civil| civil < segment.opens());
         self.gap == Gap::After && swallowed()
     }
 
@@ -326,7 +359,7 @@ impl Calendar {
     pub(crate) fn next_gap(&self, after: i64, through: i64) -> Option<Segment> {
         let mut segment = self.zone.segment_after(after)?;
         while segment.begin <= through {
-            let civil = self.pattern.next(segment.reached())?;
+            let civil = self.next_match(segment.reached())?;
             if civil < segment.opens() {
                 return Some(segment);
             }
@@ -346,6 +379,8 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
+    /// Out of line, so that it costs the search through a calendar nothing.
+    #[inline(never)]
     fn next_after(&self, instant: Timestamp) -> Option<Timestamp> {
         self.occurrence((self.passed(instant) + 1).max(self.first()))
     }

@@ -34,10 +34,9 @@ pub struct Zone(Arc<Table>);
 
 struct Table {
     name: String,
-    /// When each offset begins to hold. The first is the one in force in 1970.
-    begins: Vec<i64>,
-    offsets: Vec<i32>,
-    /// For each stretch of `2^BUCKET_BITS` seconds from 1970 on, the offset in force at its start.
+    /// The stretches of one offset, in order. The first is the one of 1970, and the last has no end.
+    segments: Vec<Segment>,
+    /// For each `2^BUCKET_BITS` seconds from 1970 on, the number of the segment that holds at their start.
     index: Vec<u16>,
     /// Whether clocks change every year for ever.
     recurs: bool,
@@ -67,6 +66,11 @@ impl Segment {
     /// [`opens`](Segment::opens) happens twice if the clocks were set back, and never if forward.
     pub(crate) fn reached(&self) -> i64 {
         self.begin + self.before
+    }
+
+    /// Whether it goes from an instant in it, but not its first, to a later civil time in it, and that is in no other.
+    pub(crate) fn has_alone(&self, instant: i64, civil: i64) -> bool {
+        self.begin < instant && civil - self.offset < self.end && !self.repeats(civil)
     }
 
     /// Whether a civil time of this segment has already happened in the one before.
@@ -118,27 +122,29 @@ impl Zone {
             (None, Ok(offset)) => offset.to_string(),
             (None, Err(_)) => "a zone without a name".into(),
         };
-        let mut begins = alloc::vec![-FOREVER];
-        let mut offsets = alloc::vec![zone.to_offset(Timestamp::UNIX_EPOCH).seconds()];
+        let offset = zone.to_offset(Timestamp::UNIX_EPOCH).seconds().into();
+        let mut last = Segment { begin: -FOREVER, end: FOREVER, offset, before: offset };
+        let mut segments = Vec::new();
         for change in zone.following(Timestamp::UNIX_EPOCH) {
-            let (at, offset) = (change.timestamp().as_second(), change.offset().seconds());
+            let (at, offset) = (change.timestamp().as_second(), i64::from(change.offset().seconds()));
             if at >= TABLE_END {
                 break;
             }
-            if offset == offsets[offsets.len() - 1] {
+            if offset == last.offset {
                 continue; // only the abbreviation changed
             }
-            if at - begins[begins.len() - 1] < SEGMENT_MIN || begins.len() > CHANGES_MAX {
+            if at - last.begin < SEGMENT_MIN || segments.len() >= CHANGES_MAX {
                 return Err(ZoneError { name, at: Some(change.timestamp()) });
             }
-            begins.push(at);
-            offsets.push(offset);
+            segments.push(Segment { end: at, ..last });
+            last = Segment { begin: at, end: FOREVER, offset, before: last.offset };
         }
-        let recurs = begins[begins.len() - 1] >= CYCLE_BEGIN;
-        let offset_min = offsets.iter().copied().min().unwrap_or(0).into();
-        let offset_max = offsets.iter().copied().max().unwrap_or(0).into();
-        let index = index(&begins);
-        Ok(Zone(Arc::new(Table { name, begins, offsets, index, recurs, offset_min, offset_max })))
+        segments.push(last);
+        let recurs = last.begin >= CYCLE_BEGIN;
+        let offsets = || segments.iter().map(|segment| segment.offset);
+        let (offset_min, offset_max) = (offsets().min().unwrap_or(0), offsets().max().unwrap_or(0));
+        let index = index(&segments);
+        Ok(Zone(Arc::new(Table { name, segments, index, recurs, offset_min, offset_max })))
     }
 
     /// The name it was looked up by; a fixed offset where there is none.
@@ -160,13 +166,18 @@ impl Zone {
     /// The offset from UTC at that instant. Before 1970 the offset of 1970 is used.
     #[must_use]
     pub fn offset_at(&self, instant: Timestamp) -> Offset {
-        let (i, _) = self.position(floor_second(instant));
-        Offset::from_seconds(self.0.offsets[i]).expect("offsets come from jiff")
+        let second = floor_second(instant);
+        let offset = match self.listed_at(second) {
+            Some(segment) => segment.offset,
+            None => self.segment_at(second).offset,
+        };
+        let offset = i32::try_from(offset).ok().and_then(|offset| Offset::from_seconds(offset).ok());
+        offset.expect("offsets come from jiff")
     }
 
     /// Whether its clocks have changed since 1970, or will.
     pub(crate) fn changes(&self) -> bool {
-        self.0.begins.len() > 1
+        self.0.segments.len() > 1
     }
 
     pub(crate) fn offset_min(&self) -> i64 {
@@ -179,22 +190,19 @@ impl Zone {
 
     /// The stretch of one offset that the instant lies in.
     pub(crate) fn segment_at(&self, instant: i64) -> Segment {
-        let table = &*self.0;
-        let (i, shift) = self.position(instant);
-        Segment {
-            begin: table.begins[i] + shift,
-            end: table.begins.get(i + 1).map_or(FOREVER, |&next| next + shift),
-            offset: table.offsets[i].into(),
-            before: table.offsets[i.saturating_sub(1)].into(),
+        if let Some(segment) = self.listed_at(instant) {
+            return *segment;
         }
+        let shift = (instant - CYCLE_BEGIN) / CYCLE * CYCLE;
+        let segment = self.0.segment_at(instant - shift);
+        Segment { begin: segment.begin + shift, end: segment.end + shift, ..*segment }
     }
 
-    /// The number of the stretch, and how much later than in the table it is.
-    fn position(&self, instant: i64) -> (usize, i64) {
+    /// The same where it is in the table as it is: not after 2500, if clocks change every year for ever.
+    #[inline]
+    pub(crate) fn listed_at(&self, instant: i64) -> Option<&Segment> {
         let table = &*self.0;
-        let cycles = if table.recurs && instant >= CYCLE_BEGIN { (instant - CYCLE_BEGIN) / CYCLE } else { 0 };
-        let shift = cycles * CYCLE;
-        (table.position(instant - shift), shift)
+        (instant < RECURRENCE.end || !table.recurs).then(|| table.segment_at(instant))
     }
 
     /// The first stretch to begin after the instant, if clocks ever change again.
@@ -208,33 +216,30 @@ impl Zone {
 pub(crate) const RECURRENCE: core::ops::Range<i64> = CYCLE_BEGIN..CYCLE_BEGIN + CYCLE;
 
 impl Table {
-    /// The number of the segment that an instant lies in.
-    fn position(&self, instant: i64) -> usize {
+    /// The segment that an instant lies in.
+    #[inline]
+    fn segment_at(&self, instant: i64) -> &Segment {
         let bucket = usize::try_from(instant >> BUCKET_BITS).unwrap_or(0);
-        let Some(last) = self.index.len().checked_sub(1) else {
-            return 0;
-        };
-        let mut i = usize::from(self.index[bucket.min(last)]);
-        while self.begins.get(i + 1).is_some_and(|&next| next <= instant) {
-            i += 1;
+        // Past the index there are no more changes.
+        let mut number = self.index.get(bucket).map_or(self.segments.len() - 1, |number| (*number).into());
+        while self.segments[number].end <= instant {
+            number += 1;
         }
-        i
+        &self.segments[number]
     }
 }
 
-/// Which segment holds at the start of each bucket, up to the last change.
+/// Which segment holds at the start of each bucket, up to the one in which the last begins.
 #[expect(clippy::cast_possible_truncation, reason = "there are at most CHANGES_MAX segments")]
-fn index(begins: &[i64]) -> Vec<u16> {
-    let last = begins[begins.len() - 1];
-    let mut segment = 0;
-    (0..)
-        .map(|bucket: i64| bucket << BUCKET_BITS)
-        .take_while(|start| *start <= last)
-        .map(|start| {
-            while begins.get(segment + 1).is_some_and(|&next| next <= start) {
-                segment += 1;
+fn index(segments: &[Segment]) -> Vec<u16> {
+    let last = segments[segments.len() - 1].begin.max(0) >> BUCKET_BITS;
+    let mut number = 0;
+    (0..=last)
+        .map(|bucket| {
+            while segments[number].end <= bucket << BUCKET_BITS {
+                number += 1;
             }
-            segment as u16
+            number as u16
         })
         .collect()
 }
@@ -247,14 +252,11 @@ pub(crate) fn floor_second(instant: Timestamp) -> i64 {
 
 /// A civil time by its names.
 pub(crate) fn to_date_time(civil: i64) -> DateTime {
-    let day = calendar::ymd(civil.div_euclid(DAY));
-    let second = civil.rem_euclid(DAY);
-    let small = |value: i64| i8::try_from(value).expect("parts of a date are small");
-    let date = Date::new(
-        i16::try_from(day.year).expect("jiff's years fit"),
-        small(day.month.into()),
-        small(day.day.into()),
-    );
+    let (day, second) = calendar::day_and_second(civil);
+    let day = calendar::ymd(day);
+    let small = |value: u32| i8::try_from(value).expect("parts of a date are small");
+    let year = i16::try_from(day.year).expect("jiff's years fit");
+    let date = Date::new(year, small(day.month), small(day.day));
     let time = Time::new(small(second / 3_600), small(second / 60 % 60), small(second % 60), 0);
     let (date, time) = (date.expect("a day of the calendar"), time.expect("a time of day"));
     DateTime::from_parts(date, time)
@@ -269,7 +271,7 @@ impl fmt::Debug for Zone {
 impl PartialEq for Zone {
     fn eq(&self, other: &Zone) -> bool {
         let (a, b) = (&*self.0, &*other.0);
-        Arc::ptr_eq(&self.0, &other.0) || (&a.name, &a.begins, &a.offsets) == (&b.name, &b.begins, &b.offsets)
+        Arc::ptr_eq(&self.0, &other.0) || (&a.name, &a.segments) == (&b.name, &b.segments)
     }
 }
 

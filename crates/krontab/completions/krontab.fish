@@ -42,7 +42,7 @@ complete -c krontab -n "__fish_krontab_needs_command" -f -a "completions" -d 'Pr
 complete -c krontab -n "__fish_krontab_needs_command" -f -a "man" -d 'Print the manual page, or write the pages of all commands into a directory'
 complete -c krontab -n "__fish_krontab_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c krontab -n "__fish_krontab_using_subcommand lint" -l file -d 'A krontab file, or a directory of them; `-` is standard input. May be repeated' -r -F
-complete -c krontab -n "__fish_krontab_using_subcommand lint" -l as -d 'Check the file as if it were installed at this path: which phrases fall together depends on it' -r -F
+complete -c krontab -n "__fish_krontab_using_subcommand lint" -l as -d 'Check the file, or the files of the directory, as if installed at this path: which phrases fall together depends on it' -r -F
 complete -c krontab -n "__fish_krontab_using_subcommand lint" -l at -d 'The instant to ask about, such as 2026-03-01T12:00:00Z or 2026-03-01T13:00:00+01:00 [default: now]' -r
 complete -c krontab -n "__fish_krontab_using_subcommand lint" -l format -d 'How the answer is written: lines of text, or one JSON object' -r -f -a "text\t''
 json\t''"

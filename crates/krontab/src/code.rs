@@ -177,6 +177,8 @@ codes! {
     UnevenStep Warning "uneven-step",
     /// A window whose ends are rounded to whole seconds.
     UnevenWindow Warning "uneven-window",
+    /// Constraints that leave no second in any window that was looked at.
+    Unschedulable Warning "unschedulable",
     /// The day is another one than the phrase names, because its offset or window crosses midnight.
     WeekdayMoved Warning "weekday-moved",
 }

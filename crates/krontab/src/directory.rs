@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
 use crate::loaded::Loaded;
 use crate::security::{self, Finding, Opened, Trust};
-use crate::source::Source;
+use crate::source::{Source, SourceError};
 use kron_zones::Zones;
 
 /// A directory of krontabs.
@@ -35,6 +35,8 @@ use kron_zones::Zones;
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
+    /// Where the files will be, if that is another directory: their jobs' identities begin with it.
+    installed: Option<PathBuf>,
     handle: OwnedFd,
     trust: Trust,
     findings: Vec<Finding>,
@@ -49,7 +51,18 @@ impl Directory {
     pub fn open(path: impl Into<PathBuf>, trust: Trust) -> io::Result<Directory> {
         let path = path.into();
         let (handle, findings) = security::open_directory(&path, &trust)?;
-        Ok(Directory { path, handle, trust, findings })
+        Ok(Directory { path, installed: None, handle, trust, findings })
+    }
+
+    /// The same directory, with the identities that its jobs have once its files are in that one.
+    ///
+    /// # Errors
+    ///
+    /// If the path is none that files can be installed in.
+    pub fn installed_as(self, path: impl Into<PathBuf>) -> Result<Directory, SourceError> {
+        let path = path.into();
+        Source::new(&path)?;
+        Ok(Directory { installed: Some(path), ..self })
     }
 
     /// Where it is.
@@ -118,8 +131,11 @@ impl Directory {
 
     fn load(&self, name: &OsStr, zones: &Zones) -> io::Result<Loaded> {
         let path = self.path.join(name);
-        let source =
-            Source::new(&path).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let source = Source::new(&path).and_then(|source| match &self.installed {
+            Some(installed) => source.installed_as(installed.join(name)),
+            None => Ok(source),
+        });
+        let source = source.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         Loaded::read(&path, self.open_file(name)?, &source, zones)
     }
 

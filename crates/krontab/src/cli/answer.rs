@@ -49,7 +49,7 @@ impl Answer {
         let written = stdout.write_all(self.output.as_bytes()).and_then(|()| stdout.flush());
         drop(stdout);
         for remark in &self.remarks {
-            tell(remark);
+            tell(&printable(remark));
         }
         printed(written, self.exit)
     }
@@ -71,7 +71,13 @@ pub(crate) fn print_error(message: &str) {
     let colour =
         io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let (red, plain) = if colour { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
-    tell(&format!("{red}error:{plain} {message}"));
+    tell(&format!("{red}error:{plain} {}", printable(message)));
+}
+
+/// A message without what would change the terminal it is printed on: it may quote an argument, or the
+/// name of a file.
+fn printable(message: &str) -> String {
+    message.chars().map(|c| if c.is_control() && c != '\n' { '?' } else { c }).collect()
 }
 
 /// A line on standard error. If nobody can be told, the exit code still says it.

@@ -1,6 +1,6 @@
-//! The one place that reads the clock.
+//! The one place that reads the clock, and waits.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -11,4 +11,10 @@ pub(crate) fn now() -> Timestamp {
     let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let since = SignedDuration::from_secs(i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
     Timestamp::UNIX_EPOCH.checked_add(since).unwrap_or(Timestamp::MAX)
+}
+
+/// Lets others get on.
+pub(crate) fn pause(duration: Duration) {
+    #[expect(clippy::disallowed_methods, reason = "a person waits for whoever is before him")]
+    std::thread::sleep(duration);
 }

@@ -9,11 +9,14 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::SignedDuration;
 use krontab::Directory;
 use krontab::security::{Finding, Opened, Trust};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
 
 use super::clock;
 use super::exit::Failure;
@@ -86,6 +89,37 @@ pub(crate) fn check(findings: &[Finding]) -> Result<(), Failure> {
     }
 }
 
+/// How long it is waited for another krontab that changes the directory: 10 seconds, though a change takes
+/// milliseconds. But anybody who can read the directory can keep others waiting, so there is an end.
+const LOCK_ATTEMPTS: u32 = 1_000;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Has the directory to itself, among all krontabs, as long as this is kept: between looking at a file and
+/// replacing it nobody else replaces it. Editors do not know of it; what they change is noticed where that
+/// can be.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Lock {
+    /// Nothing where the file system has no locks.
+    _held: Option<OwnedFd>,
+}
+
+/// Waits until no other krontab changes the directory.
+pub(crate) fn lock(directory: &Directory) -> Result<Lock, Failure> {
+    let handle = readable(directory).map_err(|error| unwritten(directory.path(), &error))?;
+    for _ in 0..LOCK_ATTEMPTS {
+        match rustix::fs::flock(&handle, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Lock { _held: Some(handle) }),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => clock::pause(LOCK_PAUSE),
+            Err(_) => return Ok(Lock { _held: None }),
+        }
+    }
+    Err(Failure::Write(format!(
+        "could not write `{}`: another krontab is at work there; try again",
+        directory.path().display()
+    )))
+}
+
 /// Looks at a file of a directory, if there is one. Nothing is followed or waited for.
 pub(crate) fn look(directory: &Directory, name: &OsStr) -> Result<Option<There>, Failure> {
     let failed = |error| unwritten(&directory.path().join(name), &error);
@@ -146,6 +180,7 @@ pub(crate) fn rewrite_path(path: &Path, before: &[u8], bytes: &[u8]) -> Result<(
     let failed = |error: io::Error| unwritten(path, &error);
     let real = path.canonicalize().map_err(failed)?;
     let directory = Directory::open(real.parent().unwrap_or(&real), Trust::current()).map_err(failed)?;
+    let _lock = lock(&directory)?;
     rewrite(&directory, real.file_name().unwrap_or_default(), before, bytes)
 }
 
@@ -253,7 +288,7 @@ impl Draft<'_> {
             name.push(format!(".{}-{number}.tmp", std::process::id()));
             match rustix::fs::openat(directory, &name, flags, Mode::RUSR | Mode::WUSR) {
                 // A process of the same number may have been killed here before.
-                Err(rustix::io::Errno::EXIST) if number < ATTEMPTS_MAX => number += 1,
+                Err(Errno::EXIST) if number < ATTEMPTS_MAX => number += 1,
                 opened => return Ok(Draft { directory, name, file: File::from(opened?) }),
             }
         }
@@ -299,7 +334,7 @@ impl Drop for Draft<'_> {
 }
 
 /// The directory, opened for more than naming files in it.
-fn readable(directory: &Directory) -> io::Result<rustix::fd::OwnedFd> {
+fn readable(directory: &Directory) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(directory, ".", flags, Mode::empty())?)
 }

@@ -9,6 +9,7 @@ use krontab::{Entry, Loaded, Problem, Source, Zones};
 
 use super::args::{IdentityArgs, JobArgs};
 use super::exit::{Failure, Invalid};
+use super::periods::{self, NextRun};
 use super::view::ProblemView;
 
 /// The name of standard input.
@@ -40,6 +41,16 @@ pub(crate) fn job(args: &JobArgs, zones: &Zones) -> Result<LoadedJob, Failure> {
     let entry = entry.ok_or_else(|| Failure::JobNotFound(args.job.clone()))?;
     let warnings = parsed.warnings(&entry).cloned().collect();
     Ok(LoadedJob { entry, warnings })
+}
+
+/// Warns of the jobs for which no run is found after an instant, because of their constraints.
+pub(crate) fn warn_unschedulable(loaded: &mut Loaded, after: Timestamp, patience: usize) {
+    loaded.warn_unschedulable(|entry| match periods::next_run(&entry.job, after, patience) {
+        NextRun::NoneUntil(until) => Some(format!("before {}", entry.job.zone().to_civil(until).date())),
+        // Unless it is the schedule that has come to its end.
+        NextRun::Never => entry.job.schedule().next_after(after).map(|_| "at all".to_owned()),
+        NextRun::At(_) => None,
+    });
 }
 
 /// How a file is named in messages, and which identities its jobs have.

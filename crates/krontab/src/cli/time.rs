@@ -9,9 +9,15 @@ use krontab::Zones;
 pub(crate) fn instant(text: &str) -> Result<Timestamp, String> {
     let instant = text.parse().map_err(|_| {
         let expected = "expected a time such as `2026-03-01T12:00:00Z`";
-        match text.parse::<DateTime>() {
-            Ok(_) => format!("{expected}, with `Z` or an offset at its end"),
-            Err(_) => expected.to_owned(),
+        let has_civil = |end: Option<usize>| {
+            text.get(..end.unwrap_or(text.len())).is_some_and(|text| text.parse::<DateTime>().is_ok())
+        };
+        if has_civil(None) {
+            return format!("{expected}, with `Z` or an offset at its end");
+        }
+        match text.starts_with("9999-12-3") && has_civil(Some("9999-12-31T00:00:00".len())) {
+            true => "expected a time up to `9999-12-30T22:00:00Z`, where time ends".to_owned(),
+            false => expected.to_owned(),
         }
     })?;
     check_zone(text, instant)?;
@@ -185,6 +191,11 @@ mod tests {
         assert!(instant("2026-03-01T13:00:00+01:00").is_ok());
         let error = instant("2026-03-01T13:00:00").unwrap_err();
         assert_eq!(error, "expected a time such as `2026-03-01T12:00:00Z`, with `Z` or an offset at its end");
+        assert!(instant("9999-12-30T22:00:00Z").is_ok());
+        for late in ["9999-12-31T00:00:00Z", "9999-12-31T23:59:59.5Z", "9999-12-30T22:00:01Z"] {
+            let error = instant(late).unwrap_err();
+            assert_eq!(error, "expected a time up to `9999-12-30T22:00:00Z`, where time ends", "{late}");
+        }
         assert_eq!(instant("noon").unwrap_err(), "expected a time such as `2026-03-01T12:00:00Z`");
     }
 }

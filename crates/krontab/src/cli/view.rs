@@ -268,7 +268,7 @@ pub(crate) struct ProblemView {
     pub(crate) help: Option<String>,
     /// What stands beside the message: dates, or codes.
     #[serde(flatten)]
-    pub(crate) dates: Option<Beside>,
+    pub(crate) beside: Option<Beside>,
     /// How many problems it stands for.
     #[serde(skip)]
     pub(crate) count: u32,
@@ -300,7 +300,7 @@ impl From<&Problem> for ProblemView {
             end_column: Some(problem.end_column()),
             message: problem.message().to_owned(),
             help: problem.help().map(str::to_owned),
-            dates: problem.phrase().map(Beside::Codes),
+            beside: problem.phrase().map(Beside::Codes),
             count: problem.count(),
             rendered: problem.render(),
         }
@@ -318,7 +318,7 @@ impl From<&Finding> for ProblemView {
             end_column: None,
             message: finding.message.clone(),
             help: Some(finding.help.clone()),
-            dates: None,
+            beside: None,
             count: 1,
             rendered: finding.render(),
         }
@@ -340,7 +340,7 @@ impl ProblemView {
             end_column: None,
             message,
             help: None,
-            dates: None,
+            beside: None,
             count: 1,
         }
     }
@@ -360,7 +360,7 @@ impl ProblemView {
         let dates: Vec<String> = next.map(|at| entry.job.zone().to_civil(at).date().to_string()).collect();
         self.rendered.push_str("\n  = next dates: ");
         self.rendered.push_str(&dates.join(", "));
-        self.dates = Some(Beside::Dates { dates });
+        self.beside = Some(Beside::Dates { dates });
         self
     }
 

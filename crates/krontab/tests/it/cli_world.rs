@@ -116,6 +116,31 @@ fn an_invalid_file_leaves_what_is_installed_alone() {
 }
 
 #[test]
+fn of_many_that_remove_at_once_none_undoes_another() {
+    let shell = Shell::new();
+    let jobs = 0..12;
+    let file = shell.path().join("etc/jobs");
+    fs::create_dir(file.parent().unwrap()).unwrap();
+    for _ in 0..8 {
+        let text: String = jobs.clone().map(|n| format!("@daily name=j{n} command=/bin/true\n")).collect();
+        fs::write(&file, text).unwrap();
+        let children: Vec<_> = jobs
+            .clone()
+            .skip(1)
+            .map(|n| {
+                let mut command = shell.krontab();
+                command.args(["remove", &format!("j{n}"), "--config", "etc"]);
+                command.stdout(Stdio::null()).spawn().unwrap()
+            })
+            .collect();
+        for mut child in children {
+            assert!(child.wait().unwrap().success());
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), "@daily name=j0 command=/bin/true\n");
+    }
+}
+
+#[test]
 fn only_the_owner_reads_a_file_with_environment_variables() {
     let shell = Shell::new();
     let draft = shell.path().join("secret");

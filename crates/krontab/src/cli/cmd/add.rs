@@ -13,7 +13,7 @@ use crate::cli::args::{FormatArg, IdentityArgs};
 use crate::cli::exit::{Failure, Invalid};
 use crate::cli::install::{self, Existing};
 use crate::cli::view::{JobView, ProblemView};
-use crate::cli::{clock, config, load};
+use crate::cli::{clock, config, load, periods};
 
 /// Check a krontab file and install it where krond reads it
 ///
@@ -56,7 +56,10 @@ impl Add {
         let source = load::source(&self.file, &IdentityArgs::default())?
             .installed_as(&path)
             .map_err(|error| Failure::Usage(error.to_string()))?;
-        let loaded = load::file(&self.file, &source, zones)?;
+        let mut loaded = load::file(&self.file, &source, zones)?;
+        let now = clock::now();
+        let patience = periods::patience(loaded.parsed.entries.len());
+        load::warn_unschedulable(&mut loaded, now, patience);
         if !loaded.is_valid() {
             return Err(Failure::Refused(Invalid::new(&loaded)));
         }
@@ -64,6 +67,7 @@ impl Add {
         let directory = Directory::open(&directory, Trust::current())
             .map_err(|error| config::unreadable(&directory, &error))?;
         install::check(directory.findings())?;
+        let _lock = install::lock(&directory)?;
         install::clear_drafts(&directory);
         let Installed { changed, replaced, repaired } = self.install(&directory, &name, &loaded)?;
         let Loaded { parsed, .. } = loaded;
@@ -74,7 +78,7 @@ impl Add {
             warnings: parsed
                 .problems
                 .iter()
-                .map(|problem| ProblemView::from(problem).with_dates(&parsed.entries, clock::now()))
+                .map(|problem| ProblemView::from(problem).with_dates(&parsed.entries, now))
                 .collect(),
             changed,
             replaced,

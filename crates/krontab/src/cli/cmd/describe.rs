@@ -235,7 +235,7 @@ fn remark(warning: &Warning, text: &str) -> ProblemView {
         end_column: Some(column(warning.span().end)),
         message: warning.to_string(),
         help: warning.help().map(str::to_owned),
-        dates: None,
+        beside: None,
         count: 1,
         rendered: format!("warning: {}", warning.render(text)),
     }

@@ -120,6 +120,12 @@ impl Fuzzy {
 
     fn whose(&self) -> Result<Option<String>, Failure> {
         match (&self.identifier, &self.repo, &self.path) {
+            (Some(identifier), _, _) if identifier.contains(char::is_control) => {
+                let shown = identifier.escape_debug();
+                Err(Failure::Usage(format!(
+                    "--identifier: expected a name without control characters, but found `{shown}`"
+                )))
+            }
             (Some(identifier), _, _) => Ok(Some(identifier.clone())),
             (None, Some(repo), Some(path)) => identifier(repo, path).map(Some).map_err(|error| unfit(&error)),
             _ => Ok(None),
@@ -129,7 +135,7 @@ impl Fuzzy {
 
 /// The identifier cannot be one.
 fn unfit(error: &FuzzyError) -> Failure {
-    Failure::Usage(error.headline().to_owned())
+    Failure::Usage(format!("{}\n{}", error.message(), error.code()))
 }
 
 fn compile(scattered: &Scattered, zone: &Zone) -> Result<Schedule, Failure> {
@@ -163,11 +169,14 @@ fn anybodys_dates(placeholder: &Placeholder, zone: &Zone, at: Timestamp) -> Vec<
 /// The message as the specification words it, without its label: ours stands before it.
 fn refused(error: &FuzzyError, text: &str) -> Failure {
     let rendered = error.render(text);
-    let mut message = rendered.strip_prefix("Error: ").unwrap_or(&rendered).to_owned();
-    if Phrase::parse(text, Extensions::On).is_ok() {
-        message.push_str("\n  = help: write --extensions to have it understood");
-    }
-    Failure::Expression(message)
+    let message = rendered.strip_prefix("Error: ").unwrap_or(&rendered);
+    Failure::Expression(match message.rsplit_once('\n') {
+        // The code stays the last line.
+        Some((message, code)) if Phrase::parse(text, Extensions::On).is_ok() => {
+            format!("{message}\n  = help: write --extensions to have it understood\n{code}")
+        }
+        _ => message.to_owned(),
+    })
 }
 
 /// A phrase, and what it stands for.

@@ -7,28 +7,30 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use jiff::Timestamp;
 use krontab::security::Trust;
-use krontab::{Directory, Loaded, Zones};
+use krontab::{Directory, Loaded, SourceError, Zones};
 use serde::Serialize;
 
 use crate::cli::answer::Answer;
 use crate::cli::args::{AtArg, Format, FormatArg, IdentityArgs};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::view::{ProblemView, shown};
-use crate::cli::{config, load};
+use crate::cli::{config, load, periods};
 
 /// Check krontab files, and point at every mistake
 ///
 /// The text is checked by the code that krond uses. So is, of a directory, who can change it and its
 /// files, and that none of them is a link; whoever asks is taken for the user of krond. A file named by
 /// itself is a draft, of which only this is checked: that not everybody can write it. Warnings do not make
-/// a file invalid; one about dates lists those that come next after --at.
+/// a file invalid; one about dates lists those that come next after --at, and whether constraints leave
+/// anything to run is looked at from there on.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Lint {
     /// A krontab file, or a directory of them; `-` is standard input. May be repeated
     #[arg(long = "file", value_name = "PATH", required = true)]
     files: Vec<PathBuf>,
-    /// Check the file as if it were installed at this path: which phrases fall together depends on it
+    /// Check the file, or the files of the directory, as if installed at this path: which phrases fall
+    /// together depends on it
     #[arg(long = "as", value_name = "PATH")]
     installed_as: Option<PathBuf>,
     #[command(flatten)]
@@ -41,24 +43,28 @@ const EXAMPLES: &str = "\
 Examples:
   krontab lint --file jobs.kron
   krontab lint --file /etc/krond.d --format json
+  krontab lint --file draft --as /etc/krond.d
   krontab lint --file - --as /etc/krond.d/jobs < jobs.kron
 
 Exit codes: 0 valid, 1 invalid, 2 wrong arguments, or a PATH that cannot be read.";
 
 impl Lint {
     pub(crate) fn run(&self, zones: &Zones) -> Result<Answer, Failure> {
-        if self.installed_as.is_some() && (self.files.len() > 1 || self.files[0].is_dir()) {
-            return Err(Failure::Usage("--as is about one file: write one --file PATH".into()));
+        if self.installed_as.is_some() && self.files.len() > 1 {
+            let message = "--as is about one file or directory: write one --file PATH";
+            return Err(Failure::Usage(message.into()));
         }
         let at = self.at.or_now();
         let mut reports = Vec::new();
         for path in &self.files {
             match path.is_dir() {
-                true => check_directory(path, at, zones, &mut reports)?,
+                true => self.check_directory(path, at, zones, &mut reports)?,
                 false => {
                     let identity = IdentityArgs { installed_as: self.installed_as.clone(), identity: None };
                     let source = load::source(path, &identity)?;
-                    reports.push(Report::new(&load::file(path, &source, zones)?, at));
+                    let loaded = load::file(path, &source, zones)?;
+                    let patience = periods::patience(loaded.parsed.entries.len());
+                    reports.push(Report::new(loaded, at, patience));
                 }
             }
         }
@@ -72,6 +78,39 @@ impl Lint {
             (format, _) => Answer::of(&Reports { valid, files: reports }, format),
         };
         Ok(answer.ending(if valid { Exit::Success } else { Exit::No }))
+    }
+
+    /// Reports on a directory, if there is something to say about it, and on each of its files.
+    fn check_directory(
+        &self,
+        path: &Path,
+        at: Timestamp,
+        zones: &Zones,
+        reports: &mut Vec<Report>,
+    ) -> Result<(), Failure> {
+        let path = load::absolute(path)?;
+        let failed = |error: io::Error| config::unreadable(&path, &error);
+        let mut directory = Directory::open(&path, Trust::current()).map_err(failed)?;
+        if let Some(installed) = &self.installed_as {
+            let unfit = |error: SourceError| Failure::Usage(format!("--as: {error}"));
+            directory = directory.installed_as(installed).map_err(unfit)?;
+        }
+        if !directory.findings().is_empty() {
+            let errors = directory.findings().iter().map(ProblemView::from).collect();
+            reports.push(Report::without_jobs(&path, errors));
+        }
+        let mut files: Vec<_> = directory.krontabs(zones).map_err(failed)?.collect();
+        let mut readable: Vec<&mut Loaded> =
+            files.iter_mut().filter_map(|(_, loaded)| loaded.as_mut().ok()).collect();
+        krontab::join_clusters(&mut readable);
+        let patience = periods::patience(readable.iter().map(|loaded| loaded.parsed.entries.len()).sum());
+        for (path, loaded) in files {
+            reports.push(match loaded {
+                Ok(loaded) => Report::new(loaded, at, patience),
+                Err(error) => Report::without_jobs(&path, vec![ProblemView::unreadable(&path, &error)]),
+            });
+        }
+        Ok(())
     }
 }
 
@@ -92,8 +131,10 @@ struct Reports {
 }
 
 impl Report {
-    fn new(loaded: &Loaded, at: Timestamp) -> Report {
-        let (errors, warnings) = ProblemView::of(loaded);
+    /// Looks at as many windows without a run of every job as there is patience for.
+    fn new(mut loaded: Loaded, at: Timestamp, patience: usize) -> Report {
+        load::warn_unschedulable(&mut loaded, at, patience);
+        let (errors, warnings) = ProblemView::of(&loaded);
         let entries = &loaded.parsed.entries;
         Report {
             file: shown(&loaded.path),
@@ -107,33 +148,6 @@ impl Report {
     fn without_jobs(path: &Path, errors: Vec<ProblemView>) -> Report {
         Report { file: shown(path), valid: false, jobs: 0, errors, warnings: Vec::new() }
     }
-}
-
-/// Reports on a directory, if there is something to say about it, and on each of its files.
-fn check_directory(
-    path: &Path,
-    at: Timestamp,
-    zones: &Zones,
-    reports: &mut Vec<Report>,
-) -> Result<(), Failure> {
-    let path = load::absolute(path)?;
-    let failed = |error: io::Error| config::unreadable(&path, &error);
-    let directory = Directory::open(&path, Trust::current()).map_err(failed)?;
-    if !directory.findings().is_empty() {
-        let errors = directory.findings().iter().map(ProblemView::from).collect();
-        reports.push(Report::without_jobs(&path, errors));
-    }
-    let mut files: Vec<_> = directory.krontabs(zones).map_err(failed)?.collect();
-    let mut readable: Vec<&mut Loaded> =
-        files.iter_mut().filter_map(|(_, loaded)| loaded.as_mut().ok()).collect();
-    krontab::join_clusters(&mut readable);
-    for (path, loaded) in files {
-        reports.push(match loaded {
-            Ok(loaded) => Report::new(&loaded, at),
-            Err(error) => Report::without_jobs(&path, vec![ProblemView::unreadable(&path, &error)]),
-        });
-    }
-    Ok(())
 }
 
 impl fmt::Display for Report {

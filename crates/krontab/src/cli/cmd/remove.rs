@@ -47,6 +47,7 @@ impl Remove {
             return Err(Failure::NotFound(not_found(&self.target, &[])));
         };
         install::check(directory.findings())?;
+        let _lock = install::lock(&directory)?;
         install::clear_drafts(&directory);
         let failed = |error: io::Error| config::unreadable(directory.path(), &error);
         // A file that cannot be read has no jobs to name, but can be removed as a file.
