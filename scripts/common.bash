@@ -48,19 +48,25 @@ help() { sed -n '2,/^$/ s/^# \{0,1\}//p' "$0"; }
 # need COMMAND PACKAGE: installs Debian's PACKAGE if COMMAND is missing.
 need() {
     command -v "$1" >/dev/null && return
+    say "$1 is missing"
+    need_package "$2"
+    command -v "$1" >/dev/null || fail "$2 is installed, but $1 is still missing"
+}
+
+# need_package PACKAGE: installs a package of Debian.
+need_package() {
     local as_root=()
     if [[ $EUID -ne 0 ]]; then
-        command -v sudo >/dev/null || fail "$1 is missing: install the package $2"
+        command -v sudo >/dev/null || fail "the package $1 is missing: install it"
         as_root=(sudo)
     fi
-    command -v apt-get >/dev/null || fail "$1 is missing: install what provides it (Debian: $2)"
-    say "installing $2, which provides $1"
+    command -v apt-get >/dev/null || fail "the package $1 (as Debian calls it) is missing: install it"
+    say "installing $1"
     if [[ -z ${apt_updated:-} ]]; then
         "${as_root[@]}" apt-get update -qq
         apt_updated=yes
     fi
-    DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "$2" >/dev/null
-    command -v "$1" >/dev/null || fail "$2 is installed, but $1 is still missing"
+    DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "$1" >/dev/null
 }
 
 # need_component COMMAND COMPONENT: installs a part of the Rust toolchain if it is missing.
