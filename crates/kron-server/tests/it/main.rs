@@ -38,3 +38,6 @@ mod process;
 
 /// Can it be killed at any moment?
 mod kill9;
+
+/// Do commands run for jobs?
+mod worker;

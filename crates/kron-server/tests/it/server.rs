@@ -47,16 +47,26 @@ impl Home {
 
     /// The command that starts a server here, on any free port.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        self.command_at("127.0.0.1:0", arguments)
+    }
+
+    fn command_at(&self, address: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
-        command.args(["--listen", "127.0.0.1:0", "--data"]).arg(self.data()).args(arguments);
+        command.args(["--listen", address, "--data"]).arg(self.data()).args(arguments);
         command.current_dir(self.0.path()).stdin(Stdio::null());
         command
     }
 
     /// Starts a server and waits until it says where it listens.
     pub(crate) fn start(&self, arguments: &[&str]) -> Server {
+        self.start_at("127.0.0.1:0", arguments)
+    }
+
+    /// Starts a server where another one was.
+    pub(crate) fn start_at(&self, address: &str, arguments: &[&str]) -> Server {
         let log = File::options().create(true).append(true).open(self.log()).unwrap();
-        let mut child = self.command(arguments).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let mut child =
+            self.command_at(address, arguments).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (tell, told) = mpsc::channel();
         // The pipe is read to its end, so that nobody is ever stopped by a full one.
