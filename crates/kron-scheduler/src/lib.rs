@@ -108,6 +108,7 @@ mod clock;
 mod driver;
 mod error;
 mod event;
+#[cfg(test)]
 mod flaw;
 pub mod machine;
 #[cfg(test)]

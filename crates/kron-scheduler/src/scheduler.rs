@@ -18,6 +18,7 @@ use crate::clock::{Clock, HostClock};
 use crate::driver::{Driver, Gate, Held, inside_callback, with_store};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Lateness, LatenessMeter, Observer};
+#[cfg(test)]
 use crate::flaw::{Flaw, planted};
 use crate::machine::{Adoption, Config, Machine, Plan};
 use crate::record::whole_millis;
@@ -467,7 +468,9 @@ impl Attempt {
                 drop(held);
                 return Err(self.fail(cancelled()));
             }
-            let interrupted = life.stop_seen && !planted(Flaw::StopForgotten);
+            let interrupted = life.stop_seen;
+            #[cfg(test)]
+            let interrupted = interrupted && planted() != Some(Flaw::StopForgotten);
             life.has_tasks = tasks > 0;
             life.gate = Arc::clone(&gate);
             inner.enter(&mut life, if interrupted { State::Stopping } else { State::Running });
