@@ -7,8 +7,7 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -27,6 +26,8 @@ use crate::record::{Change, ChangeKind, Record, whole_millis};
 use crate::registration::{Callback, Running};
 use crate::scheduler::Inner;
 use crate::store::Store;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Mutex, MutexGuard, PoisonError, threads};
 
 /// Open until `stop` is called. The call is remembered, whatever the loop is doing then.
 #[derive(Debug, Default)]
@@ -53,6 +54,11 @@ impl Held {
     pub(crate) fn new(store: OwnedMutexGuard<Box<dyn Store>>) -> Held {
         Held(store)
     }
+
+    fn work<R>(&mut self, work: impl FnOnce(&mut dyn Store) -> Result<R, Error>) -> Result<R, Error> {
+        let done = catch_unwind(AssertUnwindSafe(|| work(&mut **self.0)));
+        done.unwrap_or_else(|_| Err(Error::store("The store panicked", std::io::Error::other("a panic"))))
+    }
 }
 
 impl Drop for Held {
@@ -77,10 +83,13 @@ pub(crate) async fn with_store<R: Send + 'static>(
 ) -> (Held, Result<R, Error>) {
     let blocks = held.0.blocks();
     let work = move || {
-        let done = catch_unwind(AssertUnwindSafe(|| work(&mut **held.0)));
-        let panicked = |_| Err(Error::store("The store panicked", std::io::Error::other("a panic")));
-        (held, done.unwrap_or_else(panicked))
+        let done = held.work(work);
+        (held, done)
     };
+    where_it_may_block(blocks, work).await
+}
+
+async fn where_it_may_block<R: Send + 'static>(blocks: bool, work: impl FnOnce() -> R + Send + 'static) -> R {
     if !blocks {
         return work();
     }
@@ -105,8 +114,6 @@ pub(crate) struct Driver {
     shared: Arc<Shared>,
     /// Shared with a thread that writes it down, while that is waited for.
     machine: Arc<Machine>,
-    /// `None` while a transaction is under way.
-    held: Option<Held>,
     zone: Zone,
     last_look: Timestamp,
     ended: UnboundedReceiver<Vec<Ended>>,
@@ -129,6 +136,8 @@ struct Shared {
     tasks: Vec<(Arc<str>, Callback)>,
     ended: UnboundedSender<Vec<Ended>>,
     running: Mutex<Spawned>,
+    /// Closed by the last who shares this: while a callback of this scheduler exists, no other one has the store.
+    held: Mutex<Option<Held>>,
 }
 
 /// Runs that wait for something, by task, so that they can be ended with the loop.
@@ -197,11 +206,11 @@ impl Driver {
             tasks: names.zip(callbacks).collect(),
             ended: sender,
             running: Mutex::new(Spawned { handles, is_over: false }),
+            held: Mutex::new(Some(held)),
         };
         Driver {
             shared: Arc::new(shared),
             machine: Arc::new(machine),
-            held: Some(held),
             zone,
             last_look: Timestamp::MIN,
             ended,
@@ -338,25 +347,23 @@ impl Driver {
             |selected: &Selected| Change { task: selected.task, kind: ChangeKind::Started { at: now } };
         changes.extend(selected.iter().map(mark));
         let rewritten = self.rewrites.then(|| Arc::clone(&self.machine));
-        let held = self.held.take().expect("one transaction at a time");
-        let write = move |store: &mut dyn Store| match rewritten {
+        let result = self.write(move |store| match rewritten {
             Some(machine) => {
-                store.replace(machine.identifier(), &machine.records().collect::<Vec<&Record>>())
+                store.replace(machine.identifier(), &machine.records().collect::<Vec<&Record>>())?;
+                Ok(false)
             }
-            None => store.apply(&changes),
-        };
-        let (held, result) = with_store(held, write).await;
+            None => store.apply(&changes).map(|()| store.wants_rewrite()),
+        });
+        let result = result.await;
         let starts = selected.len();
         match result {
-            Ok(()) => {
+            Ok(wants_rewrite) => {
                 self.backoff.clear();
                 // Those who are about to start do not wait for that.
-                self.rewrites = starts == 0 && !self.rewrites && held.0.wants_rewrite();
-                self.held = Some(held);
+                self.rewrites = wants_rewrite && starts == 0;
                 self.start(selected, now);
             }
             Err(error) => {
-                self.held = Some(held);
                 // The machine knows all of it, and the next write is of everything.
                 self.rewrites = true;
                 for selected in &selected {
@@ -369,9 +376,22 @@ impl Driver {
         }
     }
 
+    async fn write<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut dyn Store) -> Result<R, Error> + Send + 'static,
+    ) -> Result<R, Error> {
+        let shared = Arc::clone(&self.shared);
+        let blocks = shared.held().as_ref().is_none_or(|held| held.0.blocks());
+        let work = move || {
+            let mut held = shared.held();
+            held.as_mut().expect("it is held to the end").work(work)
+        };
+        where_it_may_block(blocks, work).await
+    }
+
     /// Starts the callbacks of tasks whose marks are durable: as many side by side as there are threads.
     fn start(&mut self, selected: Vec<Selected>, now: Timestamp) {
-        let threads = tokio::runtime::Handle::current().metrics().num_workers().min(selected.len());
+        let threads = threads().min(selected.len());
         let wave = Wave { shared: Arc::clone(&self.shared), selected, at: now, next: AtomicUsize::new(0) };
         let wave = Arc::new(wave);
         self.wave = Arc::downgrade(&wave);
@@ -426,7 +446,7 @@ impl Driver {
 
     fn finish(mut self) {
         self.is_finished = true;
-        drop(self.held.take()); // others may have the store before `stop` returns
+        drop(self.shared.held().take()); // others may have the store before `stop` returns
         let inner = &self.shared.inner;
         if !self.machine.is_empty() {
             inner.tell(&Event::PollingStopped);
@@ -449,7 +469,6 @@ impl Drop for Driver {
             handle.abort();
         }
         if !self.is_finished {
-            drop(self.held.take());
             self.shared.inner.handle_stopped();
         }
     }
@@ -548,6 +567,10 @@ impl Shared {
         self.ended.send(ended).ok();
     }
 
+    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn running(&self) -> MutexGuard<'_, Spawned> {
         // Nothing panics while it is held.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
@@ -556,15 +579,16 @@ impl Shared {
 
 /// One run of one task.
 struct Run {
-    shared: Arc<Shared>,
-    task: u32,
+    /// Before what is shared, so that it is gone when the store is closed.
     running: Option<Running>,
+    task: u32,
+    shared: Arc<Shared>,
 }
 
 impl Run {
     /// Goes on with the callback, and calls it first of all. A panic, wherever it comes from, is a failure.
     fn advance(&mut self, context: &mut Context<'_>) -> Poll<Ended> {
-        let Run { shared, task, running } = self;
+        let Run { running, task, shared } = self;
         let callback = &shared.tasks[*task as usize].1;
         let caller = Arc::as_ptr(&shared.inner) as usize;
         let polled = catch_unwind(AssertUnwindSafe(|| {

@@ -117,6 +117,7 @@ mod record;
 mod registration;
 mod scheduler;
 pub mod store;
+mod sync;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 

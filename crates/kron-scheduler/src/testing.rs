@@ -31,7 +31,7 @@
 pub mod conformance;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp, Zoned};
 use kron_schedule::Zone;
@@ -40,6 +40,7 @@ use tokio::sync::oneshot;
 use crate::clock::{Clock, Sleep};
 use crate::error::Error;
 use crate::store::{Change, MemoryStore, Record, Store, Stored};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A clock that stands still until it is moved. Clones are the same clock.
 #[derive(Clone, Debug)]
