@@ -3,13 +3,12 @@
 //! Every wake-up is one transaction at most: the ends of runs that have ended, and the marks of those that start.
 //! A callback starts only once its mark is durable, so a crash at any point is found out afterwards.
 
-use std::collections::BTreeSet;
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -20,12 +19,15 @@ use tokio::task::AbortHandle;
 
 use crate::error::{Error, shortened};
 use crate::event::{Event, late_by, lateness_bound};
+#[cfg(test)]
 use crate::flaw::{Flaw, planted};
-use crate::machine::{Before, Ending, Machine, Reason, Selected};
-use crate::record::{Change, ChangeKind, whole_millis};
-use crate::registration::Callback;
+use crate::machine::{Ending, Machine, Reason, Selected};
+use crate::record::{Change, ChangeKind, Record, whole_millis};
+use crate::registration::{Callback, Running};
 use crate::scheduler::Inner;
 use crate::store::Store;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Mutex, MutexGuard, PoisonError, threads};
 
 /// Open until `stop` is called. The call is remembered, whatever the loop is doing then.
 #[derive(Debug, Default)]
@@ -52,6 +54,11 @@ impl Held {
     pub(crate) fn new(store: OwnedMutexGuard<Box<dyn Store>>) -> Held {
         Held(store)
     }
+
+    fn work<R>(&mut self, work: impl FnOnce(&mut dyn Store) -> Result<R, Error>) -> Result<R, Error> {
+        let done = catch_unwind(AssertUnwindSafe(|| work(&mut **self.0)));
+        done.unwrap_or_else(|_| Err(Error::store("The store panicked", std::io::Error::other("a panic"))))
+    }
 }
 
 impl Drop for Held {
@@ -76,10 +83,13 @@ pub(crate) async fn with_store<R: Send + 'static>(
 ) -> (Held, Result<R, Error>) {
     let blocks = held.0.blocks();
     let work = move || {
-        let done = catch_unwind(AssertUnwindSafe(|| work(&mut **held.0)));
-        let panicked = |_| Err(Error::store("The store panicked", std::io::Error::other("a panic")));
-        (held, done.unwrap_or_else(panicked))
+        let done = held.work(work);
+        (held, done)
     };
+    where_it_may_block(blocks, work).await
+}
+
+async fn where_it_may_block<R: Send + 'static>(blocks: bool, work: impl FnOnce() -> R + Send + 'static) -> R {
     if !blocks {
         return work();
     }
@@ -100,6 +110,42 @@ pub(crate) fn inside_callback(inner: &Arc<Inner>) -> bool {
     CALLED_BY.try_with(|caller| *caller == Arc::as_ptr(inner) as usize).unwrap_or(false)
 }
 
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    /// Shared with a thread that writes it down, while that is waited for.
+    machine: Arc<Machine>,
+    zone: Zone,
+    last_look: Timestamp,
+    ended: UnboundedReceiver<Vec<Ended>>,
+    arrived: Vec<Ended>,
+    /// What has happened and is not written yet.
+    pending: Vec<Change>,
+    /// Whether everything is to be written anew: after an error nobody knows what the store holds, and it may want to
+    /// be rid of what it has gathered.
+    rewrites: bool,
+    backoff: Backoff,
+    /// What was started last.
+    wave: Weak<Wave>,
+    is_finished: bool,
+}
+
+/// What the loop and the runs share.
+struct Shared {
+    inner: Arc<Inner>,
+    gate: Arc<Gate>,
+    tasks: Vec<(Arc<str>, Callback)>,
+    ended: UnboundedSender<Vec<Ended>>,
+    running: Mutex<Spawned>,
+    /// Closed by the last who shares this: while a callback of this scheduler exists, no other one has the store.
+    held: Mutex<Option<Held>>,
+}
+
+/// Runs that wait for something, by task, so that they can be ended with the loop.
+struct Spawned {
+    handles: Vec<Option<AbortHandle>>,
+    is_over: bool,
+}
+
 /// What a run says when it is over.
 enum Ended {
     Finished {
@@ -108,30 +154,7 @@ enum Ended {
         at: Timestamp,
     },
     /// It was not started, because `stop` came first.
-    Withheld {
-        task: u32,
-        before: Before,
-    },
-}
-
-pub(crate) struct Driver {
-    inner: Arc<Inner>,
-    machine: Machine,
-    /// `None` while a transaction is under way.
-    held: Option<Held>,
-    callbacks: Vec<Callback>,
-    gate: Arc<Gate>,
-    zone: Zone,
-    last_look: Timestamp,
-    ended: (UnboundedSender<Ended>, UnboundedReceiver<Ended>),
-    arrived: Vec<Ended>,
-    /// What has happened and is not written yet.
-    pending: Vec<Change>,
-    /// Tasks about which a write that failed may have left something untrue in the store.
-    suspects: BTreeSet<u32>,
-    backoff: Backoff,
-    handles: Vec<Option<AbortHandle>>,
-    is_finished: bool,
+    Withheld(Selected),
 }
 
 /// How long to leave the store alone after an error.
@@ -153,6 +176,10 @@ impl Backoff {
         let wait = BACKOFF_MIN.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MAX);
         self.failures += 1;
         self.until = now.checked_add(wait).unwrap_or(Timestamp::MAX);
+        #[cfg(test)]
+        if planted() == Some(Flaw::StoreErrorEndsLoop) {
+            self.until = Timestamp::MAX;
+        }
         wait
     }
 
@@ -170,21 +197,28 @@ impl Driver {
         gate: Arc<Gate>,
         zone: Zone,
     ) -> Driver {
+        let (sender, ended) = unbounded_channel();
         let handles = callbacks.iter().map(|_| None).collect();
-        Driver {
+        let names = machine.records().map(|record| Arc::clone(&record.name));
+        let shared = Shared {
             inner,
-            machine,
-            held: Some(held),
-            callbacks,
             gate,
+            tasks: names.zip(callbacks).collect(),
+            ended: sender,
+            running: Mutex::new(Spawned { handles, is_over: false }),
+            held: Mutex::new(Some(held)),
+        };
+        Driver {
+            shared: Arc::new(shared),
+            machine: Arc::new(machine),
             zone,
             last_look: Timestamp::MIN,
-            ended: unbounded_channel(),
+            ended,
             arrived: Vec::new(),
             pending: Vec::new(),
-            suspects: BTreeSet::new(),
+            rewrites: false,
             backoff: Backoff { failures: 0, until: Timestamp::MIN },
-            handles,
+            wave: Weak::new(),
             is_finished: false,
         }
     }
@@ -194,13 +228,13 @@ impl Driver {
         loop {
             self.drain();
             let now = self.look();
-            if self.gate.is_closed() && !is_stopping {
+            if self.shared.gate.is_closed() && !is_stopping {
                 is_stopping = true;
                 self.backoff.clear();
             }
             if now >= self.backoff.until {
-                let selected = if is_stopping { Vec::new() } else { self.machine.poll_due(now) };
-                if !selected.is_empty() || !self.pending.is_empty() || !self.suspects.is_empty() {
+                let selected = if is_stopping { Vec::new() } else { self.machine().poll_due(now) };
+                if !selected.is_empty() || !self.pending.is_empty() || self.rewrites {
                     self.commit(selected, now).await;
                     // Something may have ended or come due meanwhile.
                     continue;
@@ -209,29 +243,30 @@ impl Driver {
             if is_stopping && self.is_done() {
                 break;
             }
-            if self.backoff.failures > 0 && planted(Flaw::StoreErrorEndsLoop) {
-                return;
-            }
             self.wait(now, is_stopping).await;
         }
         self.finish();
     }
 
+    fn machine(&mut self) -> &mut Machine {
+        Arc::get_mut(&mut self.machine).expect("whoever writes it down is waited for")
+    }
+
     /// Whether everything has ended, and is written or given up.
     fn is_done(&self) -> bool {
-        if planted(Flaw::StopDoesNotWait) {
+        #[cfg(test)]
+        if planted() == Some(Flaw::StopDoesNotWait) {
             return true;
         }
         if self.machine.running() > 0 {
             return false;
         }
-        if self.pending.is_empty() && self.suspects.is_empty() {
+        if self.pending.is_empty() && !self.rewrites {
             return true;
         }
         let gives_up = self.backoff.failures >= STOP_ATTEMPTS_MAX;
         if gives_up {
             tracing::error!(
-                changes = self.pending.len(),
                 "the scheduler stops without having stored what happened last: those tasks start again next time"
             );
         }
@@ -241,20 +276,29 @@ impl Driver {
     /// Takes note of every run that is over.
     fn drain(&mut self) {
         let mut arrived = std::mem::take(&mut self.arrived);
-        while let Ok(ended) = self.ended.1.try_recv() {
-            arrived.push(ended);
+        while let Ok(ended) = self.ended.try_recv() {
+            arrived.extend(ended);
         }
+        if arrived.is_empty() {
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        let mut handles = Vec::new();
         for ended in arrived {
             match ended {
-                Ended::Withheld { task, before } => {
-                    self.handles[task as usize] = None;
-                    self.pending.push(self.machine.handle_withheld(task, before));
+                Ended::Withheld(selected) => {
+                    let change = self.machine().handle_withheld(&selected);
+                    #[cfg(test)]
+                    if planted() == Some(Flaw::MarkedNeverCalled) {
+                        continue;
+                    }
+                    self.pending.push(change);
                 }
                 Ended::Finished { task, result, at } => {
-                    self.handles[task as usize] = None;
+                    handles.push(task);
                     let ending = if result.is_ok() { Ending::Succeeded } else { Ending::Failed };
-                    let change = self.machine.handle_ended(task, ending, at);
-                    let name = Arc::clone(&self.machine.record(task).name);
+                    let change = self.machine().handle_ended(task, ending, at);
+                    let name = Arc::clone(&shared.tasks[task as usize].0);
                     let event = match (result, &change.kind) {
                         (Err(error), ChangeKind::Failed { retry_at, .. }) => {
                             Event::TaskRunFailed { task: name, at, retry_at: *retry_at, error }
@@ -262,29 +306,33 @@ impl Driver {
                         _ => Event::TaskRunCompleted { task: name, at },
                     };
                     self.pending.push(change);
-                    self.inner.tell(&event);
+                    shared.inner.tell(&event);
                 }
             }
+        }
+        let mut running = shared.running();
+        for task in handles {
+            running.handles[task as usize] = None;
         }
     }
 
     /// Reads the clock, and notices what was done to it.
     fn look(&mut self) -> Timestamp {
-        let now = whole_millis(self.inner.clock.now());
+        let now = whole_millis(self.shared.inner.clock.now());
         let back = self.last_look.duration_since(now);
         if back > SignedDuration::from_secs(1) {
             tracing::warn!(%now, was = %self.last_look, "the clock was set back: no task runs again before it has caught up");
             self.backoff.until = self.backoff.until.min(now);
         }
         self.last_look = now;
-        let zone = self.inner.clock.zone();
+        let zone = self.shared.inner.clock.zone();
         if zone != self.zone {
             tracing::info!(
                 from = self.zone.name(),
                 to = zone.name(),
                 "the time zone of the host has changed"
             );
-            for task in self.machine.handle_zone(&zone) {
+            for task in self.machine().handle_zone(&zone) {
                 tracing::warn!(%task, "in this time zone it never runs");
             }
             self.zone = zone;
@@ -295,75 +343,60 @@ impl Driver {
     /// One transaction: what has happened, and what is about to. Then it happens.
     async fn commit(&mut self, selected: Vec<Selected>, now: Timestamp) {
         let mut changes = std::mem::take(&mut self.pending);
-        let settled = changes.len();
-        changes.extend(self.suspects.iter().map(|task| {
-            let kind = ChangeKind::Put(Box::new(self.machine.record(*task).clone()));
-            Change { task: *task, kind }
-        }));
-        changes.extend(selected.iter().map(|selected| selected.change.clone()));
-        if planted(Flaw::StartBeforeMark) {
-            let before = self.machine.handle_marked(&selected);
-            self.start(selected.clone(), before, now);
-            for _ in 0..64 {
-                tokio::task::yield_now().await;
+        let mark =
+            |selected: &Selected| Change { task: selected.task, kind: ChangeKind::Started { at: now } };
+        changes.extend(selected.iter().map(mark));
+        let rewritten = self.rewrites.then(|| Arc::clone(&self.machine));
+        let result = self.write(move |store| match rewritten {
+            Some(machine) => {
+                store.replace(machine.identifier(), &machine.records().collect::<Vec<&Record>>())?;
+                Ok(false)
             }
-        }
-        let held = self.held.take().expect("one transaction at a time");
-        let changes = Arc::new(changes);
-        let given = Arc::clone(&changes);
-        let (held, result) = with_store(held, move |store| store.apply(&given)).await;
-        self.held = Some(held);
+            None => store.apply(&changes).map(|()| store.wants_rewrite()),
+        });
+        let result = result.await;
+        let starts = selected.len();
         match result {
-            Ok(()) => {
+            Ok(wants_rewrite) => {
                 self.backoff.clear();
-                self.suspects.clear();
-                if planted(Flaw::StartBeforeMark) {
-                    return;
-                }
-                let before = self.machine.handle_marked(&selected);
-                if self.gate.is_closed() && planted(Flaw::MarkedNeverCalled) {
-                    for Selected { task, .. } in selected {
-                        self.machine.handle_ended(task, Ending::Succeeded, now);
-                    }
-                    return;
-                }
-                self.start(selected, before, now);
+                // Those who are about to start do not wait for that.
+                self.rewrites = wants_rewrite && starts == 0;
+                self.start(selected, now);
             }
             Err(error) => {
-                let mut changes = Arc::unwrap_or_clone(changes);
-                changes.truncate(settled);
-                self.pending = changes;
-                self.suspects.extend(selected.iter().map(|selected| selected.task));
-                self.machine.handle_unmarked(&selected);
+                // The machine knows all of it, and the next write is of everything.
+                self.rewrites = true;
+                for selected in &selected {
+                    self.machine().handle_withheld(selected);
+                }
                 let wait = self.backoff.fail(now);
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::error!(%error, cause, ?wait, starts = selected.len(), "the store failed, and is tried again");
+                tracing::error!(%error, cause, ?wait, starts, "the store failed, and is tried again");
             }
         }
     }
 
-    /// Starts the callbacks of tasks whose marks are durable.
-    fn start(&mut self, selected: Vec<Selected>, before: Vec<Before>, now: Timestamp) {
-        let caller = Arc::as_ptr(&self.inner) as usize;
-        let batch = Arc::new(Batch {
-            inner: Arc::clone(&self.inner),
-            gate: Arc::clone(&self.gate),
-            ended: self.ended.0.clone(),
-            now,
-            tasks: self.machine.len(),
-        });
-        for (selected, before) in selected.into_iter().zip(before) {
-            let at = selected.task as usize;
-            let run = Run {
-                name: Arc::clone(&self.machine.record(selected.task).name),
-                task: selected.task,
-                reason: selected.reason,
-                due_at: selected.due_at,
-                preempts: selected.preempts,
-                batch: Arc::clone(&batch),
-                callback: self.callbacks[at].clone(),
-            };
-            self.handles[at] = Some(tokio::spawn(CALLED_BY.scope(caller, run.run(before))).abort_handle());
+    async fn write<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut dyn Store) -> Result<R, Error> + Send + 'static,
+    ) -> Result<R, Error> {
+        let shared = Arc::clone(&self.shared);
+        let blocks = shared.held().as_ref().is_none_or(|held| held.0.blocks());
+        let work = move || {
+            let mut held = shared.held();
+            held.as_mut().expect("it is held to the end").work(work)
+        };
+        where_it_may_block(blocks, work).await
+    }
+
+    /// Starts the callbacks of tasks whose marks are durable: as many side by side as there are threads.
+    fn start(&mut self, selected: Vec<Selected>, now: Timestamp) {
+        let threads = threads().min(selected.len());
+        let wave = Wave { shared: Arc::clone(&self.shared), selected, at: now, next: AtomicUsize::new(0) };
+        let wave = Arc::new(wave);
+        self.wave = Arc::downgrade(&wave);
+        for _ in 0..threads {
+            tokio::spawn(Arc::clone(&wave).start());
         }
     }
 
@@ -377,7 +410,7 @@ impl Driver {
         }
         // Without tasks there is nothing to look at; whatever else happens, wakes.
         let polls = !self.machine.is_empty();
-        let clock = Arc::clone(&self.inner.clock);
+        let clock = Arc::clone(&self.shared.inner.clock);
         let sleep = async move {
             if polls {
                 clock.sleep(until).await;
@@ -385,44 +418,58 @@ impl Driver {
                 std::future::pending::<()>().await;
             }
         };
-        tokio::pin!(sleep);
+        let gate = Arc::clone(&self.shared.gate);
+        tokio::select! {
+            biased;
+            () = gate.closed.notified(), if !is_stopping => {}
+            () = self.arrive() => {}
+            () = sleep => {}
+        }
+    }
+
+    /// Waits for a run to end. If this is dropped, nothing is lost.
+    async fn arrive(&mut self) {
         loop {
-            tokio::select! {
-                biased;
-                () = self.gate.closed.notified(), if !is_stopping => return,
-                ended = self.ended.1.recv() => {
-                    let is_success = matches!(ended, Some(Ended::Finished { result: Ok(()), .. }));
-                    self.arrived.extend(ended);
-                    if is_success && !is_stopping && planted(Flaw::SuccessDoesNotWake) {
-                        continue;
-                    }
-                    return;
-                }
-                () = &mut sleep => return,
+            self.arrived.extend(self.ended.recv().await.into_iter().flatten());
+            #[cfg(test)]
+            if planted() == Some(Flaw::SuccessDoesNotWake)
+                && self.arrived.iter().all(|ended| matches!(ended, Ended::Finished { result: Ok(()), .. }))
+            {
+                continue;
+            }
+            // Starts come first: what has ended can wait until all are under way.
+            if self.wave.upgrade().is_none_or(|wave| wave.is_through()) {
+                return;
             }
         }
     }
 
     fn finish(mut self) {
         self.is_finished = true;
-        drop(self.held.take()); // others may have the store before `stop` returns
+        drop(self.shared.held().take()); // others may have the store before `stop` returns
+        let inner = &self.shared.inner;
         if !self.machine.is_empty() {
-            self.inner.tell(&Event::PollingStopped);
+            inner.tell(&Event::PollingStopped);
         }
-        self.inner.tell(&Event::SchedulerStopped);
-        self.inner.handle_stopped();
+        inner.tell(&Event::SchedulerStopped);
+        inner.handle_stopped();
     }
 }
 
 /// A loop that ends otherwise takes everything with it, as the end of the process would.
 impl Drop for Driver {
     fn drop(&mut self) {
-        for handle in self.handles.iter().flatten() {
+        self.shared.gate.close();
+        let handles = {
+            let mut running = self.shared.running();
+            running.is_over = true;
+            std::mem::take(&mut running.handles)
+        };
+        for handle in handles.into_iter().flatten() {
             handle.abort();
         }
         if !self.is_finished {
-            drop(self.held.take());
-            self.inner.handle_stopped();
+            self.shared.inner.handle_stopped();
         }
     }
 }
@@ -433,109 +480,160 @@ fn next_minute(now: Timestamp) -> Timestamp {
     Timestamp::from_second(minute * 60).unwrap_or(Timestamp::MAX)
 }
 
-/// What runs that start together share.
-struct Batch {
-    inner: Arc<Inner>,
-    gate: Arc<Gate>,
-    ended: UnboundedSender<Ended>,
-    now: Timestamp,
-    tasks: usize,
+/// Runs that start together. Each is taken by whoever comes next, so one that blocks its thread holds up no other.
+struct Wave {
+    shared: Arc<Shared>,
+    selected: Vec<Selected>,
+    at: Timestamp,
+    next: AtomicUsize,
 }
 
-/// One run of one task.
-struct Run {
-    name: Arc<str>,
-    task: u32,
-    reason: Reason,
-    due_at: Timestamp,
-    preempts: bool,
-    batch: Arc<Batch>,
-    callback: Callback,
-}
+/// How many runs are started before everything else on the thread has its turn.
+const STARTS_A_TURN: usize = 256;
 
-impl Run {
-    async fn run(self, before: Before) {
-        let task = self.task;
-        let mut report = Report { batch: Arc::clone(&self.batch), task, is_sent: false };
-        if self.batch.gate.is_closed() && !planted(Flaw::StartsAfterStop) {
-            report.send(Ended::Withheld { task, before });
-            return;
+impl Wave {
+    /// Takes one run after the other as far as it goes without waiting. Those that wait become tasks of their own.
+    async fn start(self: Arc<Wave>) {
+        while !self.is_through() {
+            let ended = poll_fn(|context| Poll::Ready(self.turn(context))).await;
+            self.shared.send(ended);
+            tokio::task::yield_now().await;
         }
-        drop(before);
-        self.tell();
-        let Run { callback, batch, .. } = self;
-        let result = called(callback).await;
-        let at = whole_millis(batch.inner.clock.now());
-        report.send(Ended::Finished { task, result, at });
+        // Who waits for the wave is to look again.
+        self.shared.send(Vec::new());
     }
 
-    fn tell(&self) {
-        let Batch { inner, now: at, tasks, .. } = &*self.batch;
-        let (task, at) = (Arc::clone(&self.name), *at);
-        let lateness = late_by(self.due_at, inner.clock.now());
-        if inner.meter.count(lateness, *tasks) {
-            let bound = lateness_bound(*tasks);
+    /// Whether every run was taken by someone.
+    fn is_through(&self) -> bool {
+        self.next.load(Ordering::Relaxed) >= self.selected.len()
+    }
+
+    /// Starts some, and says which of them are over already.
+    fn turn(&self, context: &mut Context<'_>) -> Vec<Ended> {
+        let mut ended = Vec::new();
+        let mut now = None;
+        for _ in 0..STARTS_A_TURN {
+            let Some(selected) = self.selected.get(self.next.fetch_add(1, Ordering::Relaxed)) else { break };
+            if self.is_withheld() {
+                ended.push(Ended::Withheld(selected.clone()));
+                continue;
+            }
+            // When one has ended the next one starts.
+            self.tell(selected, now.take().unwrap_or_else(|| self.shared.inner.clock.now()));
+            let mut run = Run { shared: Arc::clone(&self.shared), task: selected.task, running: None };
+            match run.advance(context) {
+                Poll::Ready(over) => {
+                    if let Ended::Finished { at, .. } = &over {
+                        now = Some(*at);
+                    }
+                    ended.push(over);
+                }
+                Poll::Pending => run.spawn(),
+            }
+        }
+        ended
+    }
+
+    /// Whether `stop` has come first.
+    fn is_withheld(&self) -> bool {
+        #[cfg(test)]
+        if planted() == Some(Flaw::StartsAfterStop) {
+            return false;
+        }
+        self.shared.gate.is_closed()
+    }
+
+    fn tell(&self, selected: &Selected, now: Timestamp) {
+        let Shared { inner, tasks, .. } = &*self.shared;
+        let (task, at) = (Arc::clone(&tasks[selected.task as usize].0), self.at);
+        let lateness = late_by(selected.due_at, now);
+        if inner.meter.count(lateness, tasks.len()) {
+            let bound = lateness_bound(tasks.len());
             tracing::warn!(%task, ?lateness, ?bound, "the run starts later than it should");
         }
-        if self.preempts {
+        if selected.preempts {
             inner.tell(&Event::TaskRetryPreempted { task: Arc::clone(&task), at });
         }
-        inner.tell(&match self.reason {
+        inner.tell(&match selected.reason {
             Reason::Retry => Event::TaskRetryStarted { task, at, lateness },
             reason => Event::TaskRunStarted { task, reason, at, lateness },
         });
     }
 }
 
-/// Tells the loop that a run is over, even if the run's own end is lost to a panic.
-struct Report {
-    batch: Arc<Batch>,
+impl Shared {
+    fn send(&self, ended: Vec<Ended>) {
+        // If nobody listens, the scheduler was dropped: the next one starts it again.
+        self.ended.send(ended).ok();
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn running(&self) -> MutexGuard<'_, Spawned> {
+        // Nothing panics while it is held.
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One run of one task.
+struct Run {
+    /// Before what is shared, so that it is gone when the store is closed.
+    running: Option<Running>,
     task: u32,
-    is_sent: bool,
+    shared: Arc<Shared>,
 }
 
-impl Report {
-    fn send(&mut self, ended: Ended) {
-        self.is_sent = true;
-        // If nobody listens, the scheduler was dropped.
-        self.batch.ended.send(ended).ok();
-    }
-}
-
-impl Drop for Report {
-    fn drop(&mut self) {
-        // A run that is aborted is not over: the next scheduler starts it again.
-        if !self.is_sent && std::thread::panicking() {
-            let (task, error) = (self.task, "panicked outside its callback".into());
-            self.send(Ended::Finished { task, result: Err(error), at: self.batch.now });
-        }
-    }
-}
-
-/// Calls a callback and waits for it; a panic, wherever it comes from, is a failure.
-async fn called(callback: Callback) -> Result<(), Arc<str>> {
-    let mut running = None;
-    poll_fn(move |context| {
+impl Run {
+    /// Goes on with the callback, and calls it first of all. A panic, wherever it comes from, is a failure.
+    fn advance(&mut self, context: &mut Context<'_>) -> Poll<Ended> {
+        let Run { running, task, shared } = self;
+        let callback = &shared.tasks[*task as usize].1;
+        let caller = Arc::as_ptr(&shared.inner) as usize;
         let polled = catch_unwind(AssertUnwindSafe(|| {
-            let polled = running.get_or_insert_with(|| callback.call()).as_mut().poll(context);
-            if polled.is_ready() {
-                running = None; // which may panic as well
-            }
-            polled
+            CALLED_BY.sync_scope(caller, || {
+                let polled = running.get_or_insert_with(|| callback.call()).as_mut().poll(context);
+                if polled.is_ready() {
+                    *running = None; // which may panic as well, like the text of an error
+                }
+                polled.map(|result| result.map_err(|error| described(&*error).into()))
+            })
         }));
-        match polled {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(result)) => Poll::Ready(result.map_err(|error| described(&*error).into())),
+        let result = match polled {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(result)) => result,
             Err(panic) => {
-                let rest = running.take();
-                catch_unwind(AssertUnwindSafe(|| drop(rest))).ok();
                 let text = panic.downcast_ref::<&str>().map(ToString::to_string);
                 let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-                Poll::Ready(Err(shortened(&format!("panicked: {text}")).into()))
+                let rest = running.take();
+                catch_unwind(AssertUnwindSafe(|| drop((rest, panic)))).ok();
+                Err(shortened(&format!("panicked: {text}")).into())
             }
+        };
+        let at = whole_millis(shared.inner.clock.now());
+        Poll::Ready(Ended::Finished { task: *task, result, at })
+    }
+
+    /// Goes on as a task of its own.
+    fn spawn(self) {
+        let (shared, task) = (Arc::clone(&self.shared), self.task);
+        let handle = tokio::spawn(self).abort_handle();
+        let mut running = shared.running();
+        if running.is_over {
+            handle.abort();
+        } else {
+            running.handles[task as usize] = Some(handle);
         }
-    })
-    .await
+    }
+}
+
+impl Future for Run {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.advance(context).map(|ended| self.shared.send(vec![ended]))
+    }
 }
 
 /// An error with its causes, in one line.

@@ -149,7 +149,8 @@ impl Error {
 
     /// The store could not do what was asked: for stores of your own.
     pub fn store(what: impl Into<String>, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
-        Error::new(ErrorKind::Store, what, Value::Null).because(source)
+        let source = source.into();
+        Error::new(ErrorKind::Store, what, json!({ "cause": shortened(&source.to_string()) })).because(source)
     }
 
     /// The store holds what no scheduler has written there: for stores of your own.

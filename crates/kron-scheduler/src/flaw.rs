@@ -1,4 +1,6 @@
-//! Bugs that tests plant, to see that the checks catch them. Outside this crate's own tests there are none.
+//! Bugs that tests plant, to see that the checks catch them. Outside this crate's own tests none of this is compiled.
+
+use std::cell::Cell;
 
 /// A bug, by the name of what it breaks. Each is one that a scheduler of this kind has had or could easily have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -45,25 +47,16 @@ pub(crate) enum Flaw {
     StopForgotten,
 }
 
-#[cfg(test)]
 thread_local! {
-    static PLANTED: std::cell::Cell<Option<Flaw>> = const { std::cell::Cell::new(None) };
+    static PLANTED: Cell<Option<Flaw>> = const { Cell::new(None) };
 }
 
-/// Whether a test has planted this bug on this thread.
-#[cfg(test)]
-pub(crate) fn planted(flaw: Flaw) -> bool {
-    PLANTED.get() == Some(flaw)
-}
-
-/// No bug is planted.
-#[cfg(not(test))]
-pub(crate) const fn planted(_: Flaw) -> bool {
-    false
+/// The bug that a test has planted on this thread.
+pub(crate) fn planted() -> Option<Flaw> {
+    PLANTED.get()
 }
 
 /// Plants a bug on this thread, or takes it out.
-#[cfg(test)]
 pub(crate) fn plant(flaw: Option<Flaw>) {
     PLANTED.set(flaw);
 }

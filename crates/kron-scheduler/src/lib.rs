@@ -108,6 +108,7 @@ mod clock;
 mod driver;
 mod error;
 mod event;
+#[cfg(test)]
 mod flaw;
 pub mod machine;
 #[cfg(test)]
@@ -116,6 +117,7 @@ mod record;
 mod registration;
 mod scheduler;
 pub mod store;
+mod sync;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 

@@ -4,9 +4,9 @@
 //! reads the clock, and then:
 //!
 //! 1. [`handle_ended`](Machine::handle_ended) for every run that has ended; it gives a change to write.
-//! 2. [`poll_due`](Machine::poll_due) says what is to start, and what to write about it.
-//! 3. One transaction writes all of that. Then [`handle_marked`](Machine::handle_marked), and the callbacks may
-//!    start; or [`handle_unmarked`](Machine::handle_unmarked), and it is as if nothing had been selected.
+//! 2. [`poll_due`](Machine::poll_due) says what is to start, and counts it as running.
+//! 3. One transaction writes all of that, and then the callbacks may start; if it cannot be written, or `stop` comes in
+//!    between, [`handle_withheld`](Machine::handle_withheld) makes it as if the task had not been selected.
 //! 4. [`poll_wake`](Machine::poll_wake) says when to come back if nothing happens before. Coming early is harmless.
 //!
 //! One number per task decides everything: its *base*, the last attempt or else the moment before its registration.
@@ -18,11 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use kron_schedule::{Dialect, Dst, Expr, Fold, Gap, Schedule, Zone};
+use kron_schedule::{Dialect, Dst, Expr, Schedule, Zone};
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::flaw::{Flaw, planted};
 use crate::record::{Change, ChangeKind, Record, RunningMark, Stored};
 
 /// The shortest time between a failure and the retry: a delay of zero must not keep the host busy.
@@ -58,18 +57,20 @@ impl Plan {
     }
 }
 
+/// Times that do not exist do not run, times that come twice run twice.
 fn dst() -> Dst {
-    let gap = if planted(Flaw::GapRuns) { Gap::After } else { Dst::POSIX.gap };
-    let fold = if planted(Flaw::FoldRunsOnce) { Fold::First } else { Dst::POSIX.fold };
-    Dst { gap, fold }
+    #[cfg(test)]
+    return flaw::dst(Dst::POSIX);
+    #[cfg(not(test))]
+    Dst::POSIX
 }
 
 /// The tasks, and when each could start.
 #[derive(Debug)]
 pub struct Machine {
     tasks: Vec<Task>,
-    /// Tasks that wait, by the instant at which they could start. A task that is selected or running is not in it,
-    /// so nothing is ever taken out of the middle.
+    /// Tasks that wait, by the instant at which they could start. A task that runs is not in it, so nothing is ever
+    /// taken out of the middle.
     queue: BTreeMap<Timestamp, Vec<u32>>,
     identifier: Arc<str>,
     running: usize,
@@ -79,14 +80,7 @@ pub struct Machine {
 struct Task {
     record: Record,
     plan: Arc<Plan>,
-    phase: Phase,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Phase {
-    Waiting,
-    Selected,
-    Running,
+    is_running: bool,
 }
 
 /// What became of the stored tasks when a list was adopted.
@@ -134,8 +128,7 @@ pub struct Selected {
     pub due_at: Timestamp,
     /// Whether an occurrence came before the retry that was waited for.
     pub preempts: bool,
-    /// What to write before it starts.
-    pub change: Change,
+    before: Before,
 }
 
 /// Why a run is started.
@@ -160,7 +153,7 @@ pub enum Ending {
 
 /// What a record was before its task was marked, so that the mark can be withdrawn.
 #[derive(Clone, Debug)]
-pub struct Before {
+struct Before {
     last_attempt_at: Option<Timestamp>,
     pending_retry_until: Option<Timestamp>,
     running: Option<RunningMark>,
@@ -238,8 +231,10 @@ impl Machine {
         };
         for (config, record) in configs.into_iter().zip(known) {
             let record = adopt_one(&config, record, floor, now, &mut adoption);
-            machine.tasks.push(Task { record, plan: config.plan, phase: Phase::Waiting });
+            machine.tasks.push(Task { record, plan: config.plan, is_running: false });
         }
+        #[cfg(test)]
+        flaw::adopted(&mut machine, &adoption, floor, now);
         machine.fill_queue();
         Ok((machine, adoption))
     }
@@ -279,70 +274,34 @@ impl Machine {
         self.running
     }
 
-    /// Takes every task that is due. The same tasks, states and time give the same answer.
+    /// Takes every task that is due, and counts it as running. The same tasks, states and time give the same answer.
     pub fn poll_due(&mut self, now: Timestamp) -> Vec<Selected> {
         let mut selected = Vec::new();
         while let Some(entry) = self.queue.first_entry().filter(|entry| *entry.key() <= now) {
-            let mut due = entry.remove();
+            let (queued_for, mut due) = entry.remove_entry();
             due.sort_unstable();
             selected.reserve(due.len());
             for at in due {
-                let task = &mut self.tasks[at as usize];
-                selected.push(task.select(at, now));
-                task.phase = Phase::Selected;
+                selected.push(self.tasks[at as usize].select(at, queued_for, now, &self.identifier));
             }
         }
+        self.running += selected.len();
+        #[cfg(test)]
+        flaw::selected(self, &selected);
         selected
     }
 
-    /// The changes are durable: what was selected is running. The old records come back, should a start be withheld.
-    pub fn handle_marked(&mut self, selected: &[Selected]) -> Vec<Before> {
-        self.running += selected.len();
-        let mut before = Vec::with_capacity(selected.len());
-        for Selected { task, change, .. } in selected {
-            let task = &mut self.tasks[*task as usize];
-            let retry = task.record.pending_retry_until;
-            before.push(Before {
-                last_attempt_at: task.record.last_attempt_at,
-                pending_retry_until: task.record.pending_retry_until,
-                running: task.record.running.take(),
-            });
-            task.record.apply(&change.kind, &self.identifier);
-            task.phase = Phase::Running;
-            if planted(Flaw::RetryNotCleared) {
-                task.record.pending_retry_until = retry;
-            }
-        }
-        if planted(Flaw::Overlap) {
-            for at in selected.iter().map(|selected| selected.task) {
-                self.enqueue(at);
-            }
-        }
-        before
-    }
-
-    /// The changes could not be written: nothing was selected.
-    ///
-    /// Nobody knows whether a write that failed has left something behind, so the records of these tasks are to be
-    /// written as they are when that is possible again.
-    pub fn handle_unmarked(&mut self, selected: &[Selected]) {
-        for Selected { task, .. } in selected {
-            self.tasks[*task as usize].phase = Phase::Waiting;
-            self.enqueue(*task);
-        }
-    }
-
-    /// The start was withheld after its mark was written: it is as if it had never been selected.
-    pub fn handle_withheld(&mut self, at: u32, before: Before) -> Change {
-        let task = &mut self.tasks[at as usize];
-        task.record.last_attempt_at = before.last_attempt_at;
-        task.record.pending_retry_until = before.pending_retry_until;
-        task.record.running = before.running;
-        task.phase = Phase::Waiting;
+    /// It does not start after all: it is as if it had not been selected. What comes back takes its mark out of the
+    /// store, if it got there.
+    pub fn handle_withheld(&mut self, selected: &Selected) -> Change {
+        let task = &mut self.tasks[selected.task as usize];
+        let Before { last_attempt_at, pending_retry_until, running } = selected.before.clone();
+        task.record = Record { last_attempt_at, pending_retry_until, running, ..task.record.clone() };
+        task.is_running = false;
         self.running -= 1;
         let kind = ChangeKind::Put(Box::new(task.record.clone()));
-        self.enqueue(at);
-        Change { task: at, kind }
+        self.enqueue(selected.task);
+        Change { task: selected.task, kind }
     }
 
     /// A run has ended. What comes back is to be written.
@@ -353,23 +312,10 @@ impl Machine {
             Ending::Failed => ChangeKind::Failed { at: now, retry_at: task.retry_at(now) },
         };
         task.record.apply(&kind, &self.identifier);
-        if ending == Ending::Failed && planted(Flaw::FailureMovesAttempt) {
-            task.record.last_attempt_at = Some(now);
-        }
-        if ending == Ending::Failed && planted(Flaw::FailureForgetsSuccess) {
-            task.record.last_success_at = None;
-        }
-        if ending == Ending::Succeeded && planted(Flaw::MakeUp) {
-            // As a scheduler would that goes on with the occurrence after the last one it ran for.
-            let plan = task.plan.schedule.as_ref();
-            let next = plan.and_then(|schedule| schedule.next_after(task.record.registered_at));
-            if let Some(next) = next.filter(|next| *next < now) {
-                task.record.registered_at = next;
-                task.record.last_attempt_at = Some(next);
-            }
-        }
-        task.phase = Phase::Waiting;
+        task.is_running = false;
         self.running = self.running.saturating_sub(1);
+        #[cfg(test)]
+        flaw::ended(task, ending, now);
         self.enqueue(at);
         Change { task: at, kind }
     }
@@ -403,7 +349,7 @@ impl Machine {
     fn fill_queue(&mut self) {
         self.queue.clear();
         for at in 0..self.tasks.len() {
-            if self.tasks[at].phase == Phase::Waiting {
+            if !self.tasks[at].is_running {
                 self.enqueue(u32::try_from(at).expect("there are fewer than 2^32 tasks"));
             }
         }
@@ -426,7 +372,7 @@ impl Task {
     }
 
     fn is_orphan(&self) -> bool {
-        self.phase == Phase::Waiting && self.record.running.is_some() && !planted(Flaw::OrphanForgotten)
+        !self.is_running && self.record.running.is_some()
     }
 
     /// The first occurrence that no run has begun after.
@@ -443,32 +389,36 @@ impl Task {
 
     fn next_retry(&self) -> Option<Timestamp> {
         let until = self.record.pending_retry_until?;
-        if planted(Flaw::ZeroDelaySpins) {
-            return Some(until);
-        }
         let failure = self.record.last_failure_at.unwrap_or(Timestamp::MIN);
         Some(until.max(failure.checked_add(RETRY_SPACING_MIN).unwrap_or(until)))
     }
 
     fn retry_at(&self, now: Timestamp) -> Timestamp {
-        let delay = if planted(Flaw::RetryEarly) {
-            self.record.retry_delay_ms / 2
-        } else {
-            self.record.retry_delay_ms
-        };
-        now.checked_add(Duration::from_millis(delay)).unwrap_or(Timestamp::MAX)
+        now.checked_add(Duration::from_millis(self.record.retry_delay_ms)).unwrap_or(Timestamp::MAX)
     }
 
-    fn select(&self, at: u32, now: Timestamp) -> Selected {
-        let occurrence = self.next_occurrence().filter(|occurrence| *occurrence <= now);
-        let (reason, due_at) = match (self.is_orphan(), occurrence) {
+    /// Counts it as running. `queued_for` is the instant that it waited for.
+    fn select(&mut self, at: u32, queued_for: Timestamp, now: Timestamp, identifier: &Arc<str>) -> Selected {
+        let is_orphan = self.is_orphan();
+        let occurrence = match self.record.pending_retry_until {
+            // It waited for nothing else.
+            None if !is_orphan => Some(queued_for),
+            _ => self.next_occurrence().filter(|occurrence| *occurrence <= now),
+        };
+        let (reason, due_at) = match (is_orphan, occurrence) {
             (true, _) => (Reason::Orphan, now),
             (false, Some(first)) => (Reason::Occurrence, self.latest(first, now)),
             (false, None) => (Reason::Retry, self.next_retry().unwrap_or(now)),
         };
         let preempts = reason != Reason::Retry && self.record.pending_retry_until.is_some();
-        let change = Change { task: at, kind: ChangeKind::Started { at: now } };
-        Selected { task: at, reason, due_at, preempts, change }
+        let before = Before {
+            last_attempt_at: self.record.last_attempt_at,
+            pending_retry_until: self.record.pending_retry_until,
+            running: self.record.running.take(),
+        };
+        self.record.apply(&ChangeKind::Started { at: now }, identifier);
+        self.is_running = true;
+        Selected { task: at, reason, due_at, preempts, before }
     }
 
     /// The latest occurrence, given the first that has come. Less than a minute after one there is no other.
@@ -489,25 +439,19 @@ fn adopt_one(
     now: Timestamp,
     adoption: &mut Adoption,
 ) -> Record {
-    let fresh = |floor| Record {
-        name: Arc::clone(&config.name),
-        cron_expression: Arc::clone(&config.cron),
-        retry_delay_ms: config.retry_delay_ms,
-        registered_at: floor,
-        last_attempt_at: planted(Flaw::ForgedHistory).then_some(now),
-        last_success_at: None,
-        last_failure_at: None,
-        pending_retry_until: None,
-        running: None,
-    };
     let Some(mut record) = record else {
         adoption.new.push(Arc::clone(&config.name));
-        let early = SignedDuration::from_hours(36);
-        return fresh(if planted(Flaw::BootMakesUp) {
-            floor.checked_sub(early).unwrap_or(floor)
-        } else {
-            floor
-        });
+        return Record {
+            name: Arc::clone(&config.name),
+            cron_expression: Arc::clone(&config.cron),
+            retry_delay_ms: config.retry_delay_ms,
+            registered_at: floor,
+            last_attempt_at: None,
+            last_success_at: None,
+            last_failure_at: None,
+            pending_retry_until: None,
+            running: None,
+        };
     };
     let mut changed = |field, from: String, to: String| {
         if from != to {
@@ -529,9 +473,6 @@ fn adopt_one(
     }
     if record.last_attempt_at.is_some_and(|attempt| attempt > now) {
         adoption.ahead.push(Arc::clone(&config.name));
-    }
-    if !same && planted(Flaw::OverrideForgets) {
-        return fresh(floor);
     }
     // The registration's texts take the place of the record's, so that there is one copy of each.
     record.name = Arc::clone(&config.name);
@@ -561,3 +502,6 @@ pub(crate) fn minute_start(zone: &Zone, now: Timestamp) -> Timestamp {
     let into = SignedDuration::new(civil.second().into(), civil.subsec_nanosecond());
     now.checked_sub(into).unwrap_or(now)
 }
+
+#[cfg(test)]
+mod flaw;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::{Timestamp, Unit};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
@@ -266,9 +266,8 @@ pub(crate) fn instant(at: Timestamp) -> String {
 
 /// The millisecond an instant lies in: no more of it is written down.
 pub(crate) fn whole_millis(at: Timestamp) -> Timestamp {
-    Timestamp::from_millisecond(at.as_nanosecond().div_euclid(1_000_000).try_into().unwrap_or(0))
-        .or_else(|_| at.round(Unit::Millisecond))
-        .unwrap_or(at)
+    let down = i64::from(at.subsec_nanosecond().rem_euclid(1_000_000));
+    at.checked_sub(SignedDuration::from_nanos(down)).unwrap_or(at)
 }
 
 fn required_text<'v>(object: &'v Map<String, Value>, field: &str) -> Result<&'v str, Error> {

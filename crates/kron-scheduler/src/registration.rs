@@ -15,7 +15,8 @@ use crate::error::Error;
 /// What a callback says when it fails.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
-type Running = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
+/// A callback that was called.
+pub(crate) type Running = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 
 /// What a task does: an async function that may fail.
 #[derive(Clone)]

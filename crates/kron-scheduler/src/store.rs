@@ -26,8 +26,9 @@ pub use crate::record::{Change, ChangeKind, Record, RunningMark, Stored};
 
 /// A place for the records of one scheduler.
 ///
-/// Every verb does all of what it is asked, durably, or nothing that anyone could see: a verb that returns an error
-/// may be tried again. The scheduler calls them one at a time, from a thread where blocking is allowed.
+/// Every verb does all of what it is asked, durably, or nothing that anyone could see. The scheduler calls them one at a
+/// time, from a thread where blocking is allowed. After an error of `apply` it gives the store everything again, with
+/// `replace`, because nobody knows what a write that failed has left behind.
 pub trait Store: fmt::Debug + Send + 'static {
     /// Takes the store for one scheduler alone, and reads everything. A store that is open already is read again.
     ///
@@ -51,6 +52,12 @@ pub trait Store: fmt::Debug + Send + 'static {
     ///
     /// If they could not be made durable. Then none of them is.
     fn apply(&mut self, changes: &[Change]) -> Result<(), Error>;
+
+    /// Whether it wants to be given everything again with `replace`, to be rid of what it has gathered. The scheduler
+    /// does that when nothing is about to start.
+    fn wants_rewrite(&self) -> bool {
+        false
+    }
 
     /// Lets others have the store.
     fn close(&mut self);

@@ -31,7 +31,7 @@
 pub mod conformance;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp, Zoned};
 use kron_schedule::Zone;
@@ -40,6 +40,7 @@ use tokio::sync::oneshot;
 use crate::clock::{Clock, Sleep};
 use crate::error::Error;
 use crate::store::{Change, MemoryStore, Record, Store, Stored};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A clock that stands still until it is moved. Clones are the same clock.
 #[derive(Clone, Debug)]
@@ -184,14 +185,16 @@ pub struct FaultyStore {
 pub struct Faults {
     /// How many of the next calls of `open` fail.
     pub open: u32,
-    /// How many of the next calls of `replace` fail.
+    /// How many of the next calls of `replace` fail that are the first since `open`.
     pub replace: u32,
-    /// How many of the next calls of `apply` fail.
+    /// How many of the next calls of `apply` fail, and of `replace` where it takes the place of one.
     pub apply: u32,
     /// Whether what fails has been written all the same: the disk did it, and the answer was lost.
     pub after_writing: bool,
     /// Called in the middle of the next `apply`.
     pub during_apply: Option<Box<dyn FnOnce() + Send>>,
+    /// Whether `replace` has succeeded since `open`.
+    is_replaced: bool,
 }
 
 impl std::fmt::Debug for Faults {
@@ -229,6 +232,18 @@ impl FaultyStore {
         Some(after_writing)
     }
 
+    fn write(&mut self, work: impl FnOnce(&mut MemoryStore) -> Result<(), Error>) -> Result<(), Error> {
+        let during = self.faults().during_apply.take();
+        if let Some(during) = during {
+            during();
+        }
+        let fault = self.trip(|faults| &mut faults.apply);
+        if fault != Some(false) {
+            work(&mut self.store)?;
+        }
+        if fault.is_some() { Err(FaultyStore::fault()) } else { Ok(()) }
+    }
+
     fn fault() -> Error {
         Error::store("Could not use the store", std::io::Error::other("a fault was injected"))
     }
@@ -239,26 +254,23 @@ impl Store for FaultyStore {
         if self.trip(|faults| &mut faults.open).is_some() {
             return Err(FaultyStore::fault());
         }
+        self.faults().is_replaced = false;
         self.store.open()
     }
 
     fn replace(&mut self, identifier: &Arc<str>, records: &[&Record]) -> Result<(), Error> {
+        if self.faults().is_replaced {
+            return self.write(|store| store.replace(identifier, records));
+        }
         if self.trip(|faults| &mut faults.replace).is_some() {
             return Err(FaultyStore::fault());
         }
+        self.faults().is_replaced = true;
         self.store.replace(identifier, records)
     }
 
     fn apply(&mut self, changes: &[Change]) -> Result<(), Error> {
-        let during = self.faults().during_apply.take();
-        if let Some(during) = during {
-            during();
-        }
-        let fault = self.trip(|faults| &mut faults.apply);
-        if fault != Some(false) {
-            self.store.apply(changes)?;
-        }
-        if fault.is_some() { Err(FaultyStore::fault()) } else { Ok(()) }
+        self.write(|store| store.apply(changes))
     }
 
     fn close(&mut self) {

@@ -4,13 +4,14 @@
 //! 5f1d0c3a {"version":1,"identifier":"3b…","tasks":2}                 how many records follow
 //! 9e33b1f0 {"name":"backup","cronExpression":"0 3 * * *",…}           the snapshot, a record a line
 //! 02c7aa41 {"name":"report",…}
-//! c1d2e3f4 [["started",1763251200000,[0,1]]]                          a transaction: both start
-//! 77aa0b1c [["succeeded",[[0,1763251201044]]],["failed",[[1,1763251202000,1763251502000]]]]
+//! c1d2e3f4 [["started",1763251200000,[[0,1]]]]                        a transaction: 0 to 1 start
+//! 77aa0b1c [["succeeded",1763251201044,[0]],["failed",[[1,1763251202000,1763251502000]]]]
 //! ```
 //!
 //! Every line begins with the CRC-32 of the rest. A transaction is one line, appended and flushed with one
 //! `fdatasync`, so it is there as a whole or not at all: what a crash leaves of the last line is passed over. A snapshot
-//! is written beside the file, flushed, and renamed over it. A lock file beside it keeps others away.
+//! is written beside the file, flushed, and renamed over it. A lock file beside it keeps others away. Until a snapshot is
+//! known to be durable, the file before it has a second name, by which it can be put back.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -43,9 +44,6 @@ pub struct FileStore {
 struct Opened {
     /// Holds the lock for as long as it is open.
     _lock: File,
-    identifier: Arc<str>,
-    /// What the file says, so that a new snapshot can be written at any time.
-    tasks: Vec<Stored>,
     /// Where transactions go. `None` before the first snapshot, and after an error: nobody knows what a write that
     /// failed has left behind, so the next one is a snapshot.
     log: Option<File>,
@@ -85,19 +83,6 @@ impl FileStore {
         }
     }
 
-    /// Writes a snapshot and goes on with it.
-    fn snapshot(&mut self) -> Result<(), Error> {
-        let Some(opened) = &self.opened else { return Err(not_open(&self.path)) };
-        let text = opened.to_text();
-        let written = self.write_snapshot(&text);
-        let Some(opened) = &mut self.opened else { return Err(not_open(&self.path)) };
-        opened.log = None;
-        opened.log = Some(written?);
-        opened.snapshot_bytes = text.len();
-        opened.log_bytes = 0;
-        Ok(())
-    }
-
     fn write_snapshot(&self, text: &str) -> Result<File, Error> {
         let temporary = self.beside(".tmp");
         let write = || {
@@ -107,15 +92,62 @@ impl FileStore {
             file.write_all(text.as_bytes())?;
             trip("sync")?;
             file.sync_all()?;
+            // Opened now, so that after the rename there is only one thing that can fail.
+            let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let directory = File::open(parent.unwrap_or(Path::new(".")))?;
+            let before = self.keep()?;
             trip("rename")?;
             std::fs::rename(&temporary, &self.path)?;
-            trip("sync directory")?;
-            let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
+            trip("sync directory")
+                .and_then(|()| directory.sync_all())
+                .inspect_err(|_| self.put_back(&before, &directory))?;
+            if let Before::Kept(old) = &before {
+                std::fs::remove_file(old).ok();
+            }
             Ok(file)
         };
         write().map_err(|error| failed("write", &self.path, error))
     }
+
+    /// Gives the file a second name, under which it outlives the next rename.
+    fn keep(&self) -> io::Result<Before> {
+        let old = self.beside(".old");
+        match std::fs::remove_file(&old) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        match std::fs::hard_link(&self.path, &old) {
+            Ok(()) => Ok(Before::Kept(old)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Before::Nothing),
+            // There are file systems without second names.
+            Err(_) => Ok(Before::Lost),
+        }
+    }
+
+    /// The file is again what it was. This takes no space, and happens at once or not at all.
+    fn put_back(&self, before: &Before, directory: &File) {
+        let put_back = trip("put back").and_then(|()| match before {
+            Before::Kept(old) => std::fs::rename(old, &self.path),
+            Before::Nothing => std::fs::remove_file(&self.path),
+            Before::Lost => Err(io::ErrorKind::Unsupported.into()),
+        });
+        match put_back {
+            Ok(()) => directory.sync_all().unwrap_or_default(),
+            Err(error) => {
+                let path = self.path.display();
+                tracing::error!(%path, %error, "what was written may or may not last, and could not be taken back");
+            }
+        }
+    }
+}
+
+/// What was there before a snapshot.
+enum Before {
+    Nothing,
+    /// A file, which has this name as well.
+    Kept(PathBuf),
+    /// A file of which nothing is left.
+    Lost,
 }
 
 impl Store for FileStore {
@@ -129,58 +161,44 @@ impl Store for FileStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(failed("read", &self.path, error)),
         };
-        self.opened = Some(Opened {
-            _lock: lock,
-            identifier: "".into(),
-            tasks: tasks.clone(),
-            log: None,
-            snapshot_bytes: 0,
-            log_bytes: 0,
-        });
+        self.opened = Some(Opened { _lock: lock, log: None, snapshot_bytes: 0, log_bytes: 0 });
         Ok(tasks)
     }
 
     fn replace(&mut self, identifier: &Arc<str>, records: &[&Record]) -> Result<(), Error> {
+        let text = snapshot(identifier, records);
         let Some(opened) = &mut self.opened else { return Err(not_open(&self.path)) };
-        let tasks = records.iter().map(|record| Stored::Record((*record).clone())).collect();
-        let before = std::mem::replace(&mut opened.tasks, tasks);
-        opened.identifier = Arc::clone(identifier);
-        self.snapshot().inspect_err(|_| {
-            // The error may have come after the rename. Then the old records go back, if anything goes at all.
-            let Some(opened) = &mut self.opened else { return };
-            opened.tasks = before;
-            if !opened.tasks.is_empty() || self.path.exists() {
-                self.snapshot().ok();
-            }
-        })
+        opened.log = None;
+        let log = self.write_snapshot(&text)?;
+        let Some(opened) = &mut self.opened else { return Err(not_open(&self.path)) };
+        opened.log = Some(log);
+        opened.snapshot_bytes = text.len();
+        opened.log_bytes = 0;
+        Ok(())
     }
 
     fn apply(&mut self, changes: &[Change]) -> Result<(), Error> {
-        let Some(opened) = &mut self.opened else { return Err(not_open(&self.path)) };
-        let is_long = opened.log_bytes > LOG_BYTES_MIN.max(2 * opened.snapshot_bytes);
-        let Some(log) = opened.log.as_mut().filter(|_| !is_long) else {
-            opened.log = None;
-            let before = opened.carry_out(changes);
-            return self.snapshot().inspect_err(|_| {
-                if let Some(opened) = &mut self.opened {
-                    opened.undo(before);
-                }
-            });
+        let opened = self.opened.as_mut();
+        let Some((opened, mut log)) = opened.and_then(|opened| opened.log.take().map(|log| (opened, log)))
+        else {
+            return Err(not_open(&self.path));
         };
         let line = line(&transaction(changes));
-        let mut append = || {
+        let append = || {
             trip("append")?;
             log.write_all(line.as_bytes())?;
             trip("flush")?;
-            log.sync_data()
+            log.sync_data()?;
+            Ok(log)
         };
-        if let Err(error) = append() {
-            opened.log = None;
-            return Err(failed("write", &self.path, error));
-        }
+        opened.log = Some(append().map_err(|error| failed("write", &self.path, error))?);
         opened.log_bytes += line.len();
-        opened.carry_out(changes);
         Ok(())
+    }
+
+    fn wants_rewrite(&self) -> bool {
+        let is_long = |opened: &Opened| opened.log_bytes > LOG_BYTES_MIN.max(2 * opened.snapshot_bytes);
+        self.opened.as_ref().is_some_and(is_long)
     }
 
     fn close(&mut self) {
@@ -188,37 +206,14 @@ impl Store for FileStore {
     }
 }
 
-impl Opened {
-    fn to_text(&self) -> String {
-        let header =
-            json!({ "version": VERSION, "identifier": &*self.identifier, "tasks": self.tasks.len() });
-        let mut text = line(&header.to_string());
-        text.reserve(self.tasks.len() * 200);
-        for task in &self.tasks {
-            text.push_str(&line(&task.to_json().to_string()));
-        }
-        text
+fn snapshot(identifier: &str, records: &[&Record]) -> String {
+    let header = json!({ "version": VERSION, "identifier": identifier, "tasks": records.len() });
+    let mut text = line(&header.to_string());
+    text.reserve(records.len() * 200);
+    for record in records {
+        text.push_str(&line(&record.to_json().to_string()));
     }
-
-    /// Carries out changes, and says what their records were.
-    fn carry_out(&mut self, changes: &[Change]) -> Vec<(u32, Stored)> {
-        let mut before = Vec::new();
-        for change in changes {
-            if let Some(task) = self.tasks.get_mut(change.task as usize) {
-                if self.log.is_none() {
-                    before.push((change.task, task.clone()));
-                }
-                carry_out(task, &change.kind, &self.identifier);
-            }
-        }
-        before
-    }
-
-    fn undo(&mut self, before: Vec<(u32, Stored)>) {
-        for (task, stored) in before.into_iter().rev() {
-            self.tasks[task as usize] = stored;
-        }
-    }
+    text
 }
 
 fn carry_out(task: &mut Stored, kind: &ChangeKind, identifier: &Arc<str>) {
@@ -245,33 +240,36 @@ fn checked(line: &[u8]) -> Option<&str> {
 
 /// Changes as one line: neighbours of a kind together, because those that start together share an instant.
 fn transaction(changes: &[Change]) -> String {
-    let mut text = String::with_capacity(16 + changes.len() * 8);
     let same = |a: &Change, b: &Change| match (&a.kind, &b.kind) {
-        (ChangeKind::Started { at: a }, ChangeKind::Started { at: b }) => a == b,
+        (ChangeKind::Started { at: a }, ChangeKind::Started { at: b })
+        | (ChangeKind::Succeeded { at: a }, ChangeKind::Succeeded { at: b }) => a == b,
         (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
     };
-    text.push('[');
+    let mut text = String::from("[");
     for (nth, group) in changes.chunk_by(same).enumerate() {
         text.push_str(if nth == 0 { "[" } else { ",[" });
-        let mut separator = match &group[0].kind {
-            ChangeKind::Started { at } => {
-                write!(text, "\"started\",{},", at.as_millisecond()).ok();
-                "["
-            }
-            ChangeKind::Succeeded { .. } => "\"succeeded\",[",
-            ChangeKind::Failed { .. } => "\"failed\",[",
-            ChangeKind::Put(_) => "\"put\",[",
+        match &group[0].kind {
+            ChangeKind::Started { at } => write!(text, "\"started\",{},[", at.as_millisecond()),
+            ChangeKind::Succeeded { at } => write!(text, "\"succeeded\",{},[", at.as_millisecond()),
+            ChangeKind::Failed { .. } => write!(text, "\"failed\",["),
+            ChangeKind::Put(_) => write!(text, "\"put\",["),
+        }
+        .ok();
+        // Those whose numbers follow each other are written as the first and the last.
+        let follows = |a: &Change, b: &Change| {
+            let is_plain = matches!(a.kind, ChangeKind::Started { .. } | ChangeKind::Succeeded { .. });
+            is_plain && a.task.checked_add(1) == Some(b.task)
         };
-        for Change { task, kind } in group {
-            text.push_str(separator);
-            separator = ",";
+        for (nth, range) in group.chunk_by(follows).enumerate() {
+            let Change { task, kind } = &range[0];
+            text.push_str(if nth == 0 { "" } else { "," });
             match kind {
-                ChangeKind::Started { .. } => write!(text, "{task}"),
-                ChangeKind::Succeeded { at } => write!(text, "[{task},{}]", at.as_millisecond()),
                 ChangeKind::Failed { at, retry_at } => {
                     write!(text, "[{task},{},{}]", at.as_millisecond(), retry_at.as_millisecond())
                 }
                 ChangeKind::Put(record) => write!(text, "[{task},{}]", record.to_json()),
+                _ if range.len() == 1 => write!(text, "{task}"),
+                _ => write!(text, "[{task},{}]", range[range.len() - 1].task),
             }
             .ok();
         }
@@ -281,23 +279,34 @@ fn transaction(changes: &[Change]) -> String {
     text
 }
 
-/// The changes of a line.
-fn changes_of(line: &Value) -> Option<Vec<Change>> {
-    let number = |value: &Value| value.as_u64().and_then(|task| u32::try_from(task).ok());
+/// The changes of a line about one of so many tasks.
+fn changes_of(line: &Value, tasks: usize) -> Option<Vec<Change>> {
+    let number = |value: &Value| {
+        value.as_u64().filter(|task| *task < tasks as u64).and_then(|task| u32::try_from(task).ok())
+    };
     let instant = |value: &Value| Timestamp::from_millisecond(value.as_i64()?).ok();
     let mut changes = Vec::new();
     for group in line.as_array()? {
         match group.as_array()?.as_slice() {
-            [Value::String(kind), at, Value::Array(tasks)] if kind == "started" => {
+            [Value::String(kind), at, Value::Array(ranges)] => {
                 let at = instant(at)?;
-                for task in tasks {
-                    changes.push(Change { task: number(task)?, kind: ChangeKind::Started { at } });
+                let kind = match kind.as_str() {
+                    "started" => ChangeKind::Started { at },
+                    "succeeded" => ChangeKind::Succeeded { at },
+                    _ => return None,
+                };
+                for range in ranges {
+                    let (first, last) = match range.as_array().map(Vec::as_slice) {
+                        None => (number(range)?, number(range)?),
+                        Some([first, last]) => (number(first)?, number(last)?),
+                        Some(_) => return None,
+                    };
+                    changes.extend((first..=last).map(|task| Change { task, kind: kind.clone() }));
                 }
             }
             [Value::String(kind), Value::Array(entries)] => {
                 for entry in entries {
                     let (task, kind) = match (kind.as_str(), entry.as_array()?.as_slice()) {
-                        ("succeeded", [task, at]) => (task, ChangeKind::Succeeded { at: instant(at)? }),
                         ("failed", [task, at, retry]) => {
                             (task, ChangeKind::Failed { at: instant(at)?, retry_at: instant(retry)? })
                         }
@@ -317,13 +326,18 @@ fn changes_of(line: &Value) -> Option<Vec<Change>> {
 
 /// Reads a file: its snapshot must be whole; of the transactions after it, the last may be torn.
 fn read(bytes: &[u8], path: &Path) -> Result<Vec<Stored>, Error> {
-    let corrupted =
-        |nth: usize, reason: &str| Error::corrupted(&format!("{}, line {nth}", path.display()), reason);
+    let corrupted = |nth: usize, reason: &str| {
+        let cause = Error::invalid_structure(&Value::Null, reason);
+        Error::corrupted(&format!("{}, line {nth}", path.display()), reason).because(cause)
+    };
+    let mut end = 0;
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate().map(|(at, line)| {
-        let text = line.strip_suffix(b"\n").and_then(checked);
-        (at + 1, text)
+        let begin = end;
+        end += line.len();
+        (at + 1, begin, line.strip_suffix(b"\n").and_then(checked))
     });
-    let header = lines.next().and_then(|(_, text)| text).ok_or_else(|| corrupted(1, "there is no header"))?;
+    let header =
+        lines.next().and_then(|(.., text)| text).ok_or_else(|| corrupted(1, "there is no header"))?;
     let header: Value = serde_json::from_str(header).map_err(|_| corrupted(1, "the header is not JSON"))?;
     match header["version"].as_u64() {
         Some(VERSION) => {}
@@ -336,36 +350,39 @@ fn read(bytes: &[u8], path: &Path) -> Result<Vec<Stored>, Error> {
     let identifier: Arc<str> = identifier.into();
     let mut tasks = Vec::new();
     for _ in 0..count {
-        let Some((nth, Some(text))) = lines.next() else {
+        let Some((nth, _, Some(text))) = lines.next() else {
             let reason = format!("expected {count} records, but found {} that are whole", tasks.len());
             return Err(corrupted(tasks.len() + 2, &reason));
         };
         let value = serde_json::from_str(text).map_err(|_| corrupted(nth, "a record is not JSON"))?;
         tasks.push(Stored::from_json(value));
     }
-    let mut torn = None;
-    for (nth, text) in lines {
-        match (text, torn) {
-            (None, None) => torn = Some(nth),
-            (None, Some(_)) => {}
-            // What comes after was written later: this was no crash in the middle of the last write.
-            (Some(_), Some(torn)) => return Err(corrupted(torn, "the checksum is wrong")),
-            (Some(text), None) => {
-                let value: Value =
-                    serde_json::from_str(text).map_err(|_| corrupted(nth, "a transaction is not JSON"))?;
-                let changes = changes_of(&value).ok_or_else(|| corrupted(nth, "a transaction is not one"))?;
-                for change in changes {
-                    let task = tasks.get_mut(change.task as usize);
-                    let task = task.ok_or_else(|| corrupted(nth, "a transaction names no record"))?;
-                    carry_out(task, &change.kind, &identifier);
-                }
+    for (nth, begin, text) in lines {
+        let Some(text) = text else {
+            if holds_transaction(&bytes[begin + 1..]) {
+                // It was written later, and is whole: this was no crash in the middle of the last write.
+                return Err(corrupted(nth, "the checksum is wrong"));
             }
+            tracing::warn!(path = %path.display(), line = nth, "the last transaction was cut off, and is passed over");
+            break;
+        };
+        let value: Value =
+            serde_json::from_str(text).map_err(|_| corrupted(nth, "a transaction is not JSON"))?;
+        let changes = changes_of(&value, tasks.len());
+        for change in changes.ok_or_else(|| corrupted(nth, "a transaction is not one"))? {
+            carry_out(&mut tasks[change.task as usize], &change.kind, &identifier);
         }
     }
-    if let Some(line) = torn {
-        tracing::warn!(path = %path.display(), line, "the last transaction was cut off, and is passed over");
-    }
     Ok(tasks)
+}
+
+/// Whether there is a transaction in these bytes that is whole, be it that the line break before it is not.
+fn holds_transaction(bytes: &[u8]) -> bool {
+    let begins = |line: &[u8], at: usize| {
+        line[at..].get(8..10) == Some(b" [".as_slice()) && checked(&line[at..]).is_some()
+    };
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
+    lines.any(|line| (0..line.len()).any(|at| begins(line, at)))
 }
 
 fn failed(what: &str, path: &Path, error: io::Error) -> Error {

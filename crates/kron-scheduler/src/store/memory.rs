@@ -1,12 +1,13 @@
 //! Records in memory: for tests, and for programs that keep them somewhere themselves.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::{Change, ChangeKind, Record, Store, Stored};
 use crate::error::Error;
 use crate::record;
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Records in memory. Clones share them, so that a clone can look at what a scheduler has stored, and a new scheduler
 /// can go on where another was dropped.

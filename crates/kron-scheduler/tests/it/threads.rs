@@ -49,6 +49,26 @@ async fn a_thousand_together_in_a_database() {
     many_start_together(SqliteStore::new(directory.path().join("state.db")), 1_000).await;
 }
 
+/// A callback that blocks its thread is bad manners, and holds up no other while there are threads left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn one_that_blocks_holds_up_no_other() {
+    let clock = VirtualClock::new("2026-06-01T12:00:00+00:00[UTC]").unwrap();
+    let scheduler = Scheduler::builder(kron_scheduler::store::MemoryStore::new()).clock(clock).build();
+    let (count, others) = (Arc::new(AtomicUsize::new(0)), 1_000);
+    let seen = Arc::clone(&count);
+    let blocks = Registration::new("blocks", "* * * * *", Duration::from_secs(60), move || {
+        while seen.load(Ordering::SeqCst) < others {
+            std::thread::yield_now();
+        }
+        async { Ok::<(), std::io::Error>(()) }
+    });
+    let mut list = vec![blocks];
+    list.extend((0..others).map(|nth| counting(format!("task {nth}"), &count)));
+    scheduler.initialize(list).await.unwrap();
+    until(|| count.load(Ordering::SeqCst) == others).await;
+    scheduler.stop().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn stop_comes_whenever_and_everything_that_was_started_has_ended() {
     let directory = tempfile::tempdir().unwrap();
