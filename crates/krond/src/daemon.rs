@@ -130,6 +130,15 @@ impl Daemon {
         slots.map(|(at, _)| slot_at(at))
     }
 
+    /// How many runs are under way, and how many of them are of jobs that are no longer configured.
+    #[must_use]
+    pub fn active(&self) -> (usize, usize) {
+        self.jobs.iter().flatten().fold((0, 0), |(all, removed), job| {
+            let runs = job.state.runs.len();
+            (all + runs, removed + if job.removed { runs } else { 0 })
+        })
+    }
+
     /// The jobs that are looked at first, in order.
     pub fn soonest(&self) -> impl Iterator<Item = Slot> + '_ {
         self.timers.soonest()

@@ -801,10 +801,10 @@ impl Host {
     }
 
     fn gauges(&self) -> Gauges {
-        let mut gauges = Gauges { started_at: self.started_at, ..Gauges::default() };
-        for (_, state, activity) in self.daemon.slots().filter_map(|slot| self.daemon.job(slot)) {
+        let (active, _) = self.daemon.active();
+        let mut gauges = Gauges { active, started_at: self.started_at, ..Gauges::default() };
+        for (_, _, activity) in self.daemon.slots().filter_map(|slot| self.daemon.job(slot)) {
             gauges.jobs += 1;
-            gauges.active += state.runs.len();
             gauges.held += usize::from(activity.hold.is_some());
         }
         gauges
@@ -829,6 +829,7 @@ impl Host {
             zones: self.zones.database().to_string(),
             jobs: gauges.jobs,
             active: gauges.active,
+            active_of_removed: self.daemon.active().1,
             more_held: gauges.held - held.len(),
             held,
             next: next.min_by_key(|next| next.chosen),

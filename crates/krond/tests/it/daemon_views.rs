@@ -31,6 +31,7 @@ fn what_programs_read_has_the_names_they_know() {
         keys(&status),
         [
             "active",
+            "activeOfRemoved",
             "config",
             "held",
             "jobs",
