@@ -357,10 +357,17 @@ impl Daemon {
             effects.push(Effect::Answer(asker, Err("it is no longer configured".into())));
             return;
         }
+        let mut preparing = None;
         self.with(slot, now, effects, |job, work| match job.refusal(&asked, work.stopping) {
             Some(why) => work.answer(asker, Err(why)),
-            None => job.asked.push_back(asked),
+            None => {
+                preparing = job.preparing();
+                job.asked.push_back(asked);
+            }
         });
+        if let Some(ticket) = preparing {
+            self.pace.hurry(ticket);
+        }
     }
 
     fn stop(&mut self, farewell: Farewell, now: Moment, effects: &mut Vec<Effect>) {
@@ -679,6 +686,26 @@ mod tests {
         let (effects, wake) = daemon.on(at("12:00:02"), Event::Tick);
         assert_eq!(starts(&effects), ["e"]);
         assert!(wake.uptime > Some(Duration::from_secs(12 * 3_600 + 3)), "nobody waits");
+    }
+
+    #[test]
+    fn who_is_asked_something_does_not_wait_for_all_the_others_to_start() {
+        let mut daemon = Daemon::new(Manners { start_rate: Some(1), ..Manners::default() });
+        let event = jobs(&daemon, &["a", "b", "c", "d"], Some("11:59:00"));
+        daemon.on(at("11:59:30"), event);
+        daemon.on(at("12:00:00"), Event::Tick);
+        let there = slot(&daemon, "d").unwrap();
+        let (effects, _) = daemon.on(at("12:00:00.5"), Event::Command(Command::AcceptClock(there, Asker(1))));
+        assert_eq!(starts(&effects), [""; 0], "no more than may");
+        let (effects, _) = daemon.on(at("12:00:01"), Event::Tick);
+        assert_eq!(starts(&effects), ["d"]);
+        let Some(Effect::PrepareChild { ticket, .. }) = effects.first() else { panic!("{effects:?}") };
+        daemon.on(at("12:00:01"), Event::SpawnReady(*ticket, process()));
+        daemon.on(at("12:00:01"), Event::StateWritten(there));
+        let (effects, _) = daemon.on(at("12:00:01"), Event::StateWritten(there));
+        assert_eq!(answers(&effects), 1, "{effects:?}");
+        let (effects, _) = daemon.on(at("12:00:02"), Event::Tick);
+        assert_eq!(starts(&effects), ["b"], "and the others go on in order");
     }
 
     #[test]

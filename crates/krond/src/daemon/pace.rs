@@ -20,10 +20,18 @@ pub(super) struct Pace {
     most: Option<u32>,
     /// The second of the uptime that starts are counted in, and how many there were.
     second: (u64, u32),
-    /// In the order in which they were decided about, which is that of their tickets.
-    waiting: BTreeMap<Ticket, Waiting>,
+    /// In the order in which they were decided about, which is that of their tickets; but whom somebody waits for first.
+    waiting: BTreeMap<(Turn, Ticket), Waiting>,
     /// The second of the clock that those were looked at last.
     looked: i64,
+}
+
+/// Who goes first.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Turn {
+    /// Whose job somebody asks something of, and waits for the answer.
+    Asked,
+    Usual,
 }
 
 #[derive(Debug)]
@@ -54,7 +62,7 @@ impl Pace {
         let mut in_vain = Vec::new();
         if self.looked != now.second() {
             self.looked = now.second();
-            self.waiting.retain(|ticket, waiting| {
+            self.waiting.retain(|(_, ticket), waiting| {
                 let is_due = waiting.is_due(now);
                 in_vain.extend((!is_due).then_some(*ticket));
                 is_due
@@ -67,10 +75,10 @@ impl Pace {
                     let deadline = entry.job.policy().deadline;
                     let until = deadline.map(|limit| SignedDuration::from_secs(limit.as_seconds()));
                     let until = until.and_then(|limit| chosen.checked_add(limit).ok());
-                    self.waiting.insert(ticket, Waiting { effect, chosen, until });
+                    self.waiting.insert((Turn::Usual, ticket), Waiting { effect, chosen, until });
                 }
                 // Nobody else has heard of one that waits.
-                Effect::AbortChild(ticket) if self.waiting.remove(&ticket).is_some() => {}
+                Effect::AbortChild(ticket) if self.take(ticket).is_some() => {}
                 effect => effects.push(effect),
             }
         }
@@ -85,6 +93,18 @@ impl Pace {
             effects.push(next.effect);
         }
         in_vain
+    }
+
+    /// Lets one go before the others, if it waits: its job does one thing at a time, and somebody waits for the next.
+    pub(super) fn hurry(&mut self, ticket: Ticket) {
+        if let Some(waiting) = self.take(ticket) {
+            self.waiting.insert((Turn::Asked, ticket), waiting);
+        }
+    }
+
+    fn take(&mut self, ticket: Ticket) -> Option<Waiting> {
+        let usual = self.waiting.remove(&(Turn::Usual, ticket));
+        usual.or_else(|| self.waiting.remove(&(Turn::Asked, ticket)))
     }
 
     /// When more may start, if something waits for it.

@@ -250,6 +250,14 @@ impl Tracked {
         matches!(self.doing, Doing::Nothing) && self.live.is_empty() && self.ended.is_empty()
     }
 
+    /// What a child is being made with, if one is.
+    pub(super) fn preparing(&self) -> Option<Ticket> {
+        match self.doing {
+            Doing::Preparing(ticket, ..) => Some(ticket),
+            _ => None,
+        }
+    }
+
     pub(super) fn activity(&self, wake: Option<i64>) -> Activity {
         Activity {
             wake: wake.and_then(|second| Timestamp::from_second(second).ok()),
