@@ -232,6 +232,9 @@ impl Host {
         }
         let stopped = Line::new(clock::now().wall, Level::Info, "scheduler", "stopped");
         self.tell(&stopped);
+        if self.settings.metrics_file.is_some() {
+            self.voice.publish(self.metrics.render(&self.gauges()));
+        }
         // Whoever still waits is told that there is no answer.
         drop((self.askers, self.reloading, self.reload_next, self.inbox));
         self.control.close();
