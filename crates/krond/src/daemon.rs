@@ -130,6 +130,15 @@ impl Daemon {
         slots.map(|(at, _)| slot_at(at))
     }
 
+    /// How many runs are under way, and how many of them are of jobs that are no longer configured.
+    #[must_use]
+    pub fn active(&self) -> (usize, usize) {
+        self.jobs.iter().flatten().fold((0, 0), |(all, removed), job| {
+            let runs = job.state.runs.len();
+            (all + runs, removed + if job.removed { runs } else { 0 })
+        })
+    }
+
     /// The jobs that are looked at first, in order.
     pub fn soonest(&self) -> impl Iterator<Item = Slot> + '_ {
         self.timers.soonest()
@@ -289,9 +298,12 @@ impl Daemon {
                     kept[slot.0 as usize] = true;
                     self.with(slot, now, effects, |job, work| {
                         let is_moved = job.removed || job.entry.job != entry.job;
-                        changes.changed += usize::from(is_moved || job.entry.command != entry.command);
+                        let has_another_command = job.entry.command != entry.command;
+                        changes.changed += usize::from(is_moved || has_another_command);
                         if is_moved {
                             job.edit(entry, work);
+                        } else if has_another_command {
+                            job.change_command(entry, work);
                         } else {
                             job.entry = entry;
                         }
@@ -345,10 +357,17 @@ impl Daemon {
             effects.push(Effect::Answer(asker, Err("it is no longer configured".into())));
             return;
         }
+        let mut preparing = None;
         self.with(slot, now, effects, |job, work| match job.refusal(&asked, work.stopping) {
             Some(why) => work.answer(asker, Err(why)),
-            None => job.asked.push_back(asked),
+            None => {
+                preparing = job.preparing();
+                job.asked.push_back(asked);
+            }
         });
+        if let Some(ticket) = preparing {
+            self.pace.hurry(ticket);
+        }
     }
 
     fn stop(&mut self, farewell: Farewell, now: Moment, effects: &mut Vec<Effect>) {
@@ -632,8 +651,8 @@ mod tests {
             &Zones::bundled(),
         );
         let entry = Arc::new(parsed.entries[0].clone());
-        let _ = daemon.on(at("12:10:00"), Event::Configured(vec![Configured { entry, memory: None }]));
         let _ = daemon.on(at("12:10:00"), Event::SpawnReady(Ticket(1), process()));
+        let _ = daemon.on(at("12:10:00"), Event::Configured(vec![Configured { entry, memory: None }]));
         let written = Event::StateWritten(slot(&daemon, "a").unwrap());
         let (effects, _) = daemon.on(at("12:10:00"), written);
         let told = effects.iter().find_map(|effect| match effect {
@@ -667,6 +686,54 @@ mod tests {
         let (effects, wake) = daemon.on(at("12:00:02"), Event::Tick);
         assert_eq!(starts(&effects), ["e"]);
         assert!(wake.uptime > Some(Duration::from_secs(12 * 3_600 + 3)), "nobody waits");
+    }
+
+    #[test]
+    fn who_is_asked_something_does_not_wait_for_all_the_others_to_start() {
+        let mut daemon = Daemon::new(Manners { start_rate: Some(1), ..Manners::default() });
+        let event = jobs(&daemon, &["a", "b", "c", "d"], Some("11:59:00"));
+        daemon.on(at("11:59:30"), event);
+        daemon.on(at("12:00:00"), Event::Tick);
+        let there = slot(&daemon, "d").unwrap();
+        let (effects, _) = daemon.on(at("12:00:00.5"), Event::Command(Command::AcceptClock(there, Asker(1))));
+        assert_eq!(starts(&effects), [""; 0], "no more than may");
+        let (effects, _) = daemon.on(at("12:00:01"), Event::Tick);
+        assert_eq!(starts(&effects), ["d"]);
+        let Some(Effect::PrepareChild { ticket, .. }) = effects.first() else { panic!("{effects:?}") };
+        daemon.on(at("12:00:01"), Event::SpawnReady(*ticket, process()));
+        daemon.on(at("12:00:01"), Event::StateWritten(there));
+        let (effects, _) = daemon.on(at("12:00:01"), Event::StateWritten(there));
+        assert_eq!(answers(&effects), 1, "{effects:?}");
+        let (effects, _) = daemon.on(at("12:00:02"), Event::Tick);
+        assert_eq!(starts(&effects), ["b"], "and the others go on in order");
+    }
+
+    #[test]
+    fn an_edit_counts_for_who_still_waits_to_start() {
+        let edited = |line: &str| {
+            let mut daemon = Daemon::new(Manners { start_rate: Some(1), ..Manners::default() });
+            let event = jobs(&daemon, &["a", "b"], Some("11:59:00"));
+            daemon.on(at("11:59:30"), event);
+            let (effects, _) = daemon.on(at("12:00:00"), Event::Tick);
+            assert_eq!(starts(&effects), ["a"]);
+            let text = format!("* * * * * @policy(deadline=5m) name=a command=/bin/true\n{line}");
+            let parsed = Krontab::parse(&text, &Source::new("/etc/krond.d/x").unwrap(), &Zones::bundled());
+            let entries = parsed.entries.into_iter();
+            let jobs = entries.map(|entry| Configured { entry: Arc::new(entry), memory: None });
+            let (effects, _) = daemon.on(at("12:00:00.5"), Event::Configured(jobs.collect()));
+            assert_eq!(starts(&effects), [""; 0]);
+            let is_known = slot(&daemon, "b").is_some();
+            let (effects, _) = daemon.on(at("12:00:01"), Event::Tick);
+            let programs = effects.into_iter().filter_map(|effect| match effect {
+                Effect::PrepareChild { entry, .. } => Some(entry.command.program.argv()[0].to_owned()),
+                _ => None,
+            });
+            (programs.collect::<Vec<_>>(), is_known)
+        };
+        let policy = |words: &str| format!("* * * * * @policy(deadline=5m{words}) name=b command=/bin/false");
+        assert_eq!(edited(&policy("")), (vec!["/bin/false".into()], true));
+        assert_eq!(edited(&policy(",suspend=true")), (Vec::new(), true));
+        assert_eq!(edited(""), (Vec::new(), false), "nobody waits for what is not started");
     }
 
     #[test]

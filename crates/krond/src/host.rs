@@ -3,66 +3,58 @@
 //! One thread waits for all of it and never for anything else. Disks, the control socket, the log and the search
 //! for a run's processes have threads of their own.
 
+mod answers;
+mod failure;
+mod reload;
+mod runs;
+
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::thread;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
-use kron_core::{PeriodId, RunId};
+use jiff::Timestamp;
 use krontab::{Entry, Zones};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::Rlimit;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
-use crate::anchor;
-use crate::children::{self, PidFd};
 use crate::clock;
 use crate::config;
 use crate::console;
-use crate::control::{self, Answer, Control, Request};
-use crate::daemon::{
-    Asker, Command, Configured, Daemon, Done, Effect, Event, Farewell, Report, Ticket, Wake,
-};
-use crate::directory::{Directory, DirectoryError, Lock};
+use crate::control::{self, Answer, Control};
+use crate::daemon::{Asker, Command, Daemon, Done, Effect, Event, Farewell, Report, Wake};
+use crate::directory::{Directory, Lock};
 use crate::ender::{self, End};
 use crate::inbox::{self, Inbox, Message, Post};
 use crate::log::{self, Level, Line};
-use crate::metrics::{Gauges, Metrics};
+use crate::metrics::Metrics;
 use crate::moment::Moment;
 use crate::notify::{self, notify};
 use crate::outcomes::{self, Outcomes};
-use crate::process::ProcessId;
 use crate::settings::Settings;
-use crate::spawner::{self, Launch, Spawner};
+use crate::spawner::Spawner;
 use crate::store::Store;
-use crate::timers::Slot;
-use crate::view::{HeldView, JobView, LastView, NextView, RunView, StatusView, run_name};
+use crate::view::run_name;
 use crate::voice::{Style, Voice};
 use crate::writer::{self, Task};
+use runs::{Runs, raise_descriptors};
+
+pub use failure::Failure;
 
 /// How long records and releases under way may take once a second signal has come.
 const END_WITHIN: Duration = Duration::from_secs(3);
 
 /// How often the file of metrics is replaced.
 const METRICS_EVERY: Duration = Duration::from_secs(15);
-
-/// How many of the jobs that are woken first are asked for their next run.
-const SOONEST_MAX: usize = 64;
-
-/// How many periods that could run again, and jobs that are held, are listed by name.
-const LISTED_MAX: usize = 20;
 
 /// Runs the daemon until it is told to stop.
 ///
@@ -71,19 +63,6 @@ const LISTED_MAX: usize = 20;
 /// If it cannot start, or cannot go on.
 pub fn run(settings: &Settings, style: Style) -> Result<(), Failure> {
     Host::start(settings, style)?.serve()
-}
-
-/// Why the daemon does not run.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Failure {
-    /// The krontabs have errors, each of them ready to be printed.
-    Config(Vec<String>),
-    /// A state cannot be used.
-    State(String),
-    /// Another daemon has the state directory.
-    Lock(String),
-    /// The state directory, or something else of the system, does not work.
-    Persistence(String),
 }
 
 struct Host {
@@ -126,36 +105,6 @@ struct Host {
     /// Why it ends, if nobody has asked it to.
     failure: Option<Failure>,
     _lock: Lock,
-}
-
-/// Children and adopted runs.
-#[derive(Default)]
-struct Runs {
-    /// Children at their gates, and how they ended if they did so there.
-    gate: HashMap<Ticket, (ProcessId, Option<i32>)>,
-    /// Runs that are krond's children, by their number, which is theirs until they are waited for.
-    own: HashMap<u32, (Slot, RunId)>,
-    /// Runs of a krond before this one.
-    adopted: HashMap<u64, (Slot, RunId, PidFd)>,
-    /// Those of them that could not be watched, and are tried again.
-    unwatched: Vec<(Slot, RunId, ProcessId)>,
-    last_token: u64,
-    /// Runs that were asked to end: they are over when their leader has ended, with this, and nothing is left of them.
-    ending: HashMap<(Slot, RunId), Ending>,
-}
-
-impl Runs {
-    /// Whether the run's first process is not known to have ended.
-    fn has_leader(&self, slot: Slot, run: RunId) -> bool {
-        self.own.values().any(|own| *own == (slot, run))
-            || self.adopted.values().any(|(of, adopted, _)| (*of, *adopted) == (slot, run))
-    }
-}
-
-#[derive(Default)]
-struct Ending {
-    exit: Option<Option<i32>>,
-    is_tree_gone: bool,
 }
 
 const WALL: u64 = 0;
@@ -283,6 +232,9 @@ impl Host {
         }
         let stopped = Line::new(clock::now().wall, Level::Info, "scheduler", "stopped");
         self.tell(&stopped);
+        if self.settings.metrics_file.is_some() {
+            self.voice.publish(self.metrics.render(&self.gauges()));
+        }
         // Whoever still waits is told that there is no answer.
         drop((self.askers, self.reloading, self.reload_next, self.inbox));
         self.control.close();
@@ -350,103 +302,6 @@ impl Host {
         self.events.push_back(Event::Command(Command::Stop(Farewell::Leave)));
     }
 
-    /// Takes the children that have ended, and what the spawner says. Ends are taken first and answers handled
-    /// first: a child that was ready and has ended is known by then.
-    fn hear_children(&mut self) {
-        let ended = children::reap().unwrap_or_default();
-        let answers = self.spawner.answers(clock::now().uptime).unwrap_or_else(|error| {
-            self.fail("hear from the spawner", &error);
-            Vec::new()
-        });
-        for answer in answers {
-            match answer {
-                spawner::Answer::Ready { ticket, process } => {
-                    self.runs.gate.insert(ticket, (process, None));
-                    self.events.push_back(Event::SpawnReady(ticket, process));
-                }
-                spawner::Answer::Released { tickets } => {
-                    self.events.extend(tickets.into_iter().map(Event::Released));
-                }
-                spawner::Answer::Failed { ticket, stage, error } => {
-                    let error = format!("{stage}: {error}");
-                    self.events.push_back(Event::SpawnFailed(ticket, error));
-                }
-                spawner::Answer::Gone { tickets } => self.respawn(tickets),
-            }
-        }
-        for children::Ended { pid, exit } in ended {
-            let exit = Some(exit.code());
-            if let Some((slot, run)) = self.runs.own.remove(&pid) {
-                self.leader_ended(slot, run, exit);
-            } else if let Some((_, at_gate)) =
-                self.runs.gate.values_mut().find(|(process, _)| process.pid == pid)
-            {
-                *at_gate = exit;
-            }
-        }
-    }
-
-    /// Starts another spawner. What waited at the gates of the old one has not run. What was released and had not heard of
-    /// it ends with [`spawner::NOT_STARTED`], which is recorded as any end is.
-    fn respawn(&mut self, tickets: Vec<Ticket>) {
-        self.fail("keep the spawner", &io::Error::other("it has ended, and another takes its place"));
-        for ticket in tickets {
-            let error = "the spawner has ended".to_owned();
-            self.events.push_back(Event::SpawnFailed(ticket, error));
-        }
-        self.is_spawner_gone = true;
-        // It would be heard of again and again.
-        let _ = epoll::delete(&self.poll, &self.spawner);
-        self.restart_spawner();
-    }
-
-    fn restart_spawner(&mut self) {
-        // Its limits are those of the runs, and not krond's own.
-        let raised = getrlimit(Resource::Nofile);
-        let _ = setrlimit(Resource::Nofile, self.own_descriptors);
-        let started = Spawner::start(Path::new("/proc/self/exe"));
-        let _ = setrlimit(Resource::Nofile, raised);
-        match started {
-            Ok(spawner) => {
-                self.spawner = spawner;
-                let data = EventData::new_u64(SPAWNER);
-                match epoll::add(&self.poll, &self.spawner, data, EventFlags::IN) {
-                    Ok(()) => self.is_spawner_gone = false,
-                    Err(error) => self.fail("listen to the spawner", &error.into()),
-                }
-            }
-            Err(error) => self.fail("start the spawner", &error),
-        }
-    }
-
-    fn hear_adopted(&mut self, token: u64) {
-        let Some((_, _, pidfd)) = self.runs.adopted.get(&token) else { return };
-        if let Ok(children::Waited::Running) = pidfd.wait() {
-            return;
-        }
-        if let Some((slot, run, pidfd)) = self.runs.adopted.remove(&token) {
-            let _ = epoll::delete(&self.poll, &pidfd);
-            self.leader_ended(slot, run, None);
-        }
-    }
-
-    /// A run's first process has ended. If it was asked to, whatever it had started must be gone as well.
-    fn leader_ended(&mut self, slot: Slot, run: RunId, exit: Option<i32>) {
-        match self.runs.ending.get_mut(&(slot, run)) {
-            Some(ending) => ending.exit = Some(exit),
-            None => self.events.push_back(Event::Exited(slot, run, exit)),
-        }
-        self.finish_ending(slot, run);
-    }
-
-    fn finish_ending(&mut self, slot: Slot, run: RunId) {
-        let key = (slot, run);
-        if let Some(Ending { exit: Some(exit), is_tree_gone: true }) = self.runs.ending.get(&key) {
-            self.events.push_back(Event::Exited(slot, run, *exit));
-            self.runs.ending.remove(&key);
-        }
-    }
-
     fn receive(&mut self, message: Message) {
         match message {
             Message::Asked(request, caller) => self.answer(request, caller),
@@ -481,69 +336,6 @@ impl Host {
                 }
             }
         }
-    }
-
-    /// Takes on a configuration.
-    fn configure(&mut self, configured: Vec<Configured>) {
-        // A job that was removed before may be forgotten by now, and then its state must be looked for after all.
-        while let Some(event) = self.events.pop_front() {
-            self.feed(event);
-        }
-        let is_unknown = |job: &Configured| job.memory.is_none() && !self.daemon.knows(job.entry.identity());
-        if configured.iter().any(is_unknown) {
-            let entries = configured.into_iter().map(|job| job.entry).collect();
-            return self.receive(Message::Read(Ok(entries)));
-        }
-        let jobs = configured.len();
-        self.feed(Event::Configured(configured));
-        for caller in self.reloading.drain(..) {
-            let _ = caller.send(Answer::ok(json!({ "jobs": jobs })));
-        }
-        self.has_reloaded();
-    }
-
-    /// Reads the krontabs again, in a thread of its own.
-    fn reload(&mut self, callers: Vec<Sender<Answer>>) {
-        if let Some(path) = &self.settings.log_file
-            && let Err(error) = log::reopen(path)
-        {
-            self.fail("open the log anew", &error);
-        }
-        if self.is_reading {
-            return self.reload_next.get_or_insert_default().extend(callers);
-        }
-        self.reloading = callers;
-        if self.daemon.is_stopping() {
-            return self.reload_failed(&["krond is stopping".into()]);
-        }
-        self.is_reading = true;
-        let (config, zones, post) =
-            (self.settings.config.clone(), Arc::clone(&self.zones), self.post.clone());
-        let read = move || post.send(Message::Read(config::read(&config, &zones)));
-        if let Err(error) = thread::Builder::new().spawn(read) {
-            self.reload_failed(&[format!("krond could not begin a thread: {error}; try again")]);
-        }
-    }
-
-    fn has_reloaded(&mut self) {
-        self.is_reading = false;
-        if let Some(callers) = self.reload_next.take() {
-            self.reload(callers);
-        }
-    }
-
-    fn reload_failed(&mut self, errors: &[String]) {
-        for error in errors {
-            let line = Line::new(clock::now().wall, Level::Error, "scheduler", "error")
-                .with("operation", "reload")
-                .with("error", error.as_str());
-            self.tell(&line);
-        }
-        let why = format!("the configuration stays as it was: {}", config::listed(errors));
-        for caller in self.reloading.drain(..) {
-            let _ = caller.send(Answer::error(&why));
-        }
-        self.has_reloaded();
     }
 
     /// Lets the daemon work until nothing is left to tell it.
@@ -663,45 +455,6 @@ impl Host {
         }
     }
 
-    fn launch(&self, ticket: Ticket, entry: &Entry, run: RunId, chosen: Option<Timestamp>) -> Launch {
-        let hash: String =
-            Sha256::digest(entry.identity()).iter().map(|byte| format!("{byte:02x}")).collect();
-        let variable = |key: &str, value: String| (key.to_owned(), value);
-        let mut env = vec![
-            variable("KRON_IDENTITY", entry.identity().to_owned()),
-            variable("KRON_IDENTITY_SHA256", hash),
-            variable("KRON_RUN", run_name(run)),
-        ];
-        if let (RunId::Period(period), Some(chosen)) = (run, chosen) {
-            env.push(variable("KRON_PERIOD_ID", period.to_string()));
-            env.push(variable("KRON_CHOSEN_TIME", chosen.to_string()));
-        }
-        let launch = Launch::new(ticket, entry.name.as_str(), &entry.command, env);
-        let (inherit_env, limits) = (self.settings.inherit_environment, self.settings.limits.clone());
-        Launch { inherit_env, limits, output_max: self.settings.output_max, ..launch }
-    }
-
-    /// Waits for the end of a run from before.
-    fn watch(&mut self, slot: Slot, run: RunId, process: &ProcessId) {
-        let pidfd = match children::identify(process) {
-            Ok(Some(pidfd)) => pidfd,
-            Ok(None) => return self.events.push_back(Event::Exited(slot, run, None)),
-            Err(error) => {
-                self.runs.unwatched.push((slot, run, *process));
-                return self.fail("find an adopted run", &error);
-            }
-        };
-        self.runs.last_token += 1;
-        let token = ADOPTED + self.runs.last_token;
-        match epoll::add(&self.poll, &pidfd, EventData::new_u64(token), EventFlags::IN) {
-            Ok(()) => drop(self.runs.adopted.insert(token, (slot, run, pidfd))),
-            Err(error) => {
-                self.runs.unwatched.push((slot, run, *process));
-                self.fail("watch an adopted run", &error.into());
-            }
-        }
-    }
-
     fn report(&mut self, report: &Report, now: Moment) {
         // A run has started when its record is durable, which is now and not when the event came.
         let now = match report {
@@ -739,191 +492,6 @@ impl Host {
         let line = Line::new(clock::now().wall, Level::Error, "executor", "error");
         self.tell(&line.with("operation", operation).with("error", error.to_string()));
     }
-
-    fn answer(&mut self, request: Request, caller: Sender<Answer>) {
-        let answer = match request {
-            Request::Status => Answer::ok(self.status()),
-            Request::Metrics => Answer::ok(self.metrics.render(&self.gauges())),
-            Request::Jobs { job: None } => return self.tell_jobs(self.daemon.slots().collect(), caller),
-            Request::Jobs { job: Some(job) } => match self.find(&job) {
-                Ok(slot) => return self.tell_jobs(vec![slot], caller),
-                Err(why) => Answer::error(why),
-            },
-            Request::Run { job } => match self.find(&job) {
-                Ok(slot) => {
-                    let asker = self.asker(caller);
-                    return self.events.push_back(Event::Command(Command::Run(slot, asker)));
-                }
-                Err(why) => Answer::error(why),
-            },
-            Request::AcceptClock { job, yes } => match (self.find(&job), yes) {
-                (Ok(slot), true) => {
-                    let asker = self.asker(caller);
-                    return self.events.push_back(Event::Command(Command::AcceptClock(slot, asker)));
-                }
-                (Ok(slot), false) => self.preview_accept(slot),
-                (Err(why), _) => Answer::error(why),
-            },
-            Request::Reload => return self.reload(vec![caller]),
-            Request::Stop { runs } => {
-                notify(notify::STOPPING);
-                let farewell = runs.unwrap_or(self.settings.on_stop);
-                self.events.push_back(Event::Command(Command::Stop(farewell)));
-                Answer::ok(json!({ "stopping": true }))
-            }
-        };
-        let _ = caller.send(answer);
-    }
-
-    fn asker(&mut self, caller: Sender<Answer>) -> Asker {
-        self.last_asker += 1;
-        let asker = Asker(self.last_asker);
-        self.askers.insert(asker, caller);
-        asker
-    }
-
-    /// The job of that identity, or the only one of that name.
-    fn find(&self, job: &str) -> Result<Slot, String> {
-        if let Some(slot) = self.daemon.slot(job) {
-            return Ok(slot);
-        }
-        let named = |slot: &Slot| self.daemon.job(*slot).is_some_and(|(entry, ..)| entry.name == job);
-        let found: Vec<Slot> = self.daemon.slots().filter(named).collect();
-        match found.as_slice() {
-            [] => Err(format!("job not found: {job}")),
-            [slot] => Ok(*slot),
-            several => {
-                let identities = several.iter().filter_map(|slot| self.daemon.job(*slot));
-                let identities: Vec<&str> = identities.map(|(entry, ..)| entry.identity()).collect();
-                Err(format!("several jobs are called {job}; name one of {}", identities.join(", ")))
-            }
-        }
-    }
-
-    fn gauges(&self) -> Gauges {
-        let mut gauges = Gauges { started_at: self.started_at, ..Gauges::default() };
-        for (_, state, activity) in self.daemon.slots().filter_map(|slot| self.daemon.job(slot)) {
-            gauges.jobs += 1;
-            gauges.active += state.runs.len();
-            gauges.held += usize::from(activity.hold.is_some());
-        }
-        gauges
-    }
-
-    fn status(&self) -> StatusView {
-        let now = clock::now().wall;
-        let gauges = self.gauges();
-        let held = self.daemon.slots().filter_map(|slot| self.view_held(slot)).take(LISTED_MAX);
-        let held: Vec<HeldView> = held.collect();
-        let next = self.daemon.soonest().take(SOONEST_MAX).filter_map(|slot| {
-            let (entry, state, _) = self.daemon.job(slot)?;
-            NextView::of(&entry.job, state.watermark(), &state.pending, now)
-        });
-        StatusView {
-            running: true,
-            pid: std::process::id(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            started_at: self.started_at,
-            config: self.settings.config.display().to_string(),
-            state_dir: self.settings.state_dir.display().to_string(),
-            zones: self.zones.database().to_string(),
-            jobs: gauges.jobs,
-            active: gauges.active,
-            more_held: gauges.held - held.len(),
-            held,
-            next: next.min_by_key(|next| next.chosen),
-        }
-    }
-
-    fn view_held(&self, slot: Slot) -> Option<HeldView> {
-        let (entry, _, activity) = self.daemon.job(slot)?;
-        let hold = activity.hold?;
-        Some(HeldView {
-            identity: entry.identity().to_owned(),
-            operation: hold.operation.to_owned(),
-            error: hold.error,
-            failures: hold.failures,
-        })
-    }
-
-    /// Tells of jobs, in a thread of its own: to look for the next runs of very many takes longer than anybody's
-    /// deadline.
-    fn tell_jobs(&self, slots: Vec<Slot>, caller: Sender<Answer>) {
-        let known: Vec<Known> = slots.into_iter().filter_map(|slot| self.known(slot)).collect();
-        let now = clock::now().wall;
-        let refused = caller.clone();
-        let tell = move || {
-            let views: Vec<JobView> = known.into_iter().map(|known| known.view(now)).collect();
-            let _ = caller.send(Answer::ok(views));
-        };
-        if let Err(error) = thread::Builder::new().spawn(tell) {
-            let _ =
-                refused.send(Answer::error(format!("krond could not begin a thread: {error}; try again")));
-        }
-    }
-
-    fn known(&self, slot: Slot) -> Option<Known> {
-        let (entry, state, _) = self.daemon.job(slot)?;
-        Some(Known {
-            entry: Arc::clone(entry),
-            last: LastView::of(state),
-            watermark: state.watermark(),
-            pending: state.pending.clone(),
-            active: state.runs.iter().map(RunView::from).collect(),
-            held: self.view_held(slot),
-        })
-    }
-
-    /// What could run again if the watermark were set to now.
-    fn preview_accept(&self, slot: Slot) -> Answer {
-        let Some((entry, state, _)) = self.daemon.job(slot) else { return Answer::error("job not found") };
-        let now = clock::now().wall;
-        let watermark = state.watermark().map(|watermark| watermark.nominal());
-        let opens_before =
-            SignedDuration::from_secs(entry.job.window().opens_before().as_seconds() + anchor::STEP);
-        let usual = now.saturating_add(opens_before).unwrap_or(Timestamp::MAX);
-        let again =
-            entry.job.schedule().occurrences_after(now).take_while(|nominal| Some(*nominal) <= watermark);
-        let again: Vec<String> = again.take(LISTED_MAX + 1).map(|nominal| nominal.to_string()).collect();
-        Answer::ok(json!({
-            "identity": entry.identity(),
-            "now": now,
-            "watermark": watermark,
-            // A window that opens before its nominal time leads a job that far by itself, and so does the anchor.
-            "isAhead": watermark.is_some_and(|watermark| watermark > usual),
-            "more": again.len() > LISTED_MAX,
-            "couldRunAgain": again.into_iter().take(LISTED_MAX).collect::<Vec<_>>(),
-        }))
-    }
-}
-
-/// What is known of a job, and quickly copied.
-struct Known {
-    entry: Arc<Entry>,
-    last: Option<LastView>,
-    watermark: Option<PeriodId>,
-    pending: Vec<PeriodId>,
-    active: Vec<RunView>,
-    held: Option<HeldView>,
-}
-
-impl Known {
-    fn view(self, now: Timestamp) -> JobView {
-        let Known { entry, last, watermark, pending, active, held } = self;
-        JobView {
-            identity: entry.identity().to_owned(),
-            name: entry.name.clone(),
-            line: entry.line,
-            schedule: entry.schedule.text().to_owned(),
-            timezone: entry.zone_name().to_owned(),
-            description: entry.description.clone(),
-            suspended: entry.job.policy().suspend,
-            next: NextView::of(&entry.job, watermark, &pending, now),
-            last,
-            active,
-            held,
-        }
-    }
 }
 
 fn lock(directory: &Directory, path: &Path) -> Result<Lock, Failure> {
@@ -944,30 +512,3 @@ fn listen(signal: i32) -> io::Result<(i32, UnixStream)> {
     signal_hook::low_level::pipe::register(signal, theirs)?;
     Ok((signal, ours))
 }
-
-/// Takes as many descriptors as krond may have: adopted runs need one each. Tells how many it had.
-fn raise_descriptors() -> Rlimit {
-    let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-    limit
-}
-
-impl From<DirectoryError> for Failure {
-    fn from(error: DirectoryError) -> Failure {
-        match error.is_io() {
-            true => Failure::Persistence(error.to_string()),
-            false => Failure::State(error.to_string()),
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failure::Config(errors) => f.write_str(&config::listed(errors)),
-            Failure::State(why) | Failure::Lock(why) | Failure::Persistence(why) => f.write_str(why),
-        }
-    }
-}
-
-impl std::error::Error for Failure {}

@@ -389,8 +389,8 @@ impl Spawner {
     /// When to ask for answers, though the socket has none: a set-up takes long.
     #[must_use]
     pub fn next_alarm(&self) -> Option<Duration> {
-        let slow = self.setting_up.values().next().map(|since| *since + SLOW_AFTER);
-        let given_up = self.slow.values().next().map(|since| *since + SETUP_MAX);
+        let slow = self.setting_up.values().min().map(|since| *since + SLOW_AFTER);
+        let given_up = self.slow.values().min().map(|since| *since + SETUP_MAX);
         slow.into_iter().chain(given_up).min().filter(|_| !self.is_gone)
     }
 
@@ -461,15 +461,15 @@ impl Spawner {
         }
     }
 
-    /// Gives up on set-ups that take too long. Who takes long without end gives place first, so tickets go in their order.
+    /// Gives up on set-ups that take too long. Who has taken longest gives place first, whenever they got their tickets.
     fn give_up(&mut self, now: Duration) -> Vec<Answer> {
-        while let Some(first) = self.setting_up.first_entry().filter(|first| *first.get() + SLOW_AFTER <= now)
-        {
-            let (ticket, since) = first.remove_entry();
-            self.slow.insert(ticket, since);
-        }
+        self.setting_up.retain(|ticket, since| {
+            let is_slow = *since + SLOW_AFTER <= now;
+            self.slow.extend(is_slow.then_some((*ticket, *since)));
+            !is_slow
+        });
         let mut answers = Vec::new();
-        while let Some((&ticket, &since)) = self.slow.first_key_value()
+        while let Some((&ticket, &since)) = self.slow.iter().min_by_key(|(_, since)| **since)
             && (since + SETUP_MAX <= now || self.slow.len() > SLOW_MAX)
         {
             self.leave(ticket);
@@ -512,5 +512,49 @@ impl Spawner {
 impl AsFd for Spawner {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A spawner that nobody serves, which has sent these tickets at those seconds.
+    fn sent(tickets: &[(u64, u64)]) -> (Spawner, OwnedFd) {
+        let (socket, other) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let since = |&(ticket, second): &(u64, u64)| (Ticket(ticket), Duration::from_secs(second));
+        let spawner = Spawner {
+            pid: 0,
+            socket,
+            boot: BootId::new(1),
+            out: VecDeque::new(),
+            queue: VecDeque::new(),
+            waiting: BTreeSet::new(),
+            at_gate: tickets.iter().map(|(ticket, _)| Ticket(*ticket)).collect(),
+            setting_up: tickets.iter().map(since).collect(),
+            slow: BTreeMap::new(),
+            released: BTreeSet::new(),
+            arrived: Frames::default(),
+            is_gone: false,
+        };
+        (spawner, other)
+    }
+
+    #[test]
+    fn a_set_up_is_given_up_in_its_time_though_a_ticket_before_it_was_sent_later() {
+        let (mut spawner, _other) = sent(&[(1, 100), (2, 70)]);
+        assert_eq!(spawner.next_alarm(), Some(Duration::from_secs(70) + SLOW_AFTER));
+        assert_eq!(
+            spawner.answers(Duration::from_secs(100)).unwrap(),
+            [Answer::Failed {
+                ticket: Ticket(2),
+                stage: Stage::SetUp,
+                error: "it was not ready after 30 s".into()
+            }]
+        );
+        assert_eq!(spawner.next_alarm(), Some(Duration::from_secs(100) + SLOW_AFTER));
+        assert_eq!(spawner.answers(Duration::from_secs(129)).unwrap(), []);
+        assert_eq!(spawner.next_alarm(), Some(Duration::from_secs(100) + SETUP_MAX));
     }
 }

@@ -30,6 +30,9 @@ pub struct StatusView {
     pub jobs: usize,
     /// How many runs are under way.
     pub active: usize,
+    /// How many of them are of jobs that are no longer configured: they are in no list, and a graceful stop waits for them.
+    #[serde(default)]
+    pub active_of_removed: usize,
     /// Jobs that have to wait because something failed.
     pub held: Vec<HeldView>,
     /// How many more of them there are than are listed.

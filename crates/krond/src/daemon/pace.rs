@@ -4,7 +4,7 @@
 //! second is told how many it may. The others wait in order. One whose deadline passes meanwhile is not started: its job is told, and
 //! decides again.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -20,14 +20,22 @@ pub(super) struct Pace {
     most: Option<u32>,
     /// The second of the uptime that starts are counted in, and how many there were.
     second: (u64, u32),
-    waiting: VecDeque<Waiting>,
+    /// In the order in which they were decided about, which is that of their tickets; but whom somebody waits for first.
+    waiting: BTreeMap<(Turn, Ticket), Waiting>,
     /// The second of the clock that those were looked at last.
     looked: i64,
 }
 
+/// Who goes first.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Turn {
+    /// Whose job somebody asks something of, and waits for the answer.
+    Asked,
+    Usual,
+}
+
 #[derive(Debug)]
 struct Waiting {
-    ticket: Ticket,
     effect: Effect,
     chosen: Timestamp,
     /// Until when it may start, if not for ever.
@@ -54,9 +62,9 @@ impl Pace {
         let mut in_vain = Vec::new();
         if self.looked != now.second() {
             self.looked = now.second();
-            self.waiting.retain(|waiting| {
+            self.waiting.retain(|(_, ticket), waiting| {
                 let is_due = waiting.is_due(now);
-                in_vain.extend((!is_due).then_some(waiting.ticket));
+                in_vain.extend((!is_due).then_some(*ticket));
                 is_due
             });
         }
@@ -67,11 +75,10 @@ impl Pace {
                     let deadline = entry.job.policy().deadline;
                     let until = deadline.map(|limit| SignedDuration::from_secs(limit.as_seconds()));
                     let until = until.and_then(|limit| chosen.checked_add(limit).ok());
-                    self.waiting.push_back(Waiting { ticket, effect, chosen, until });
+                    self.waiting.insert((Turn::Usual, ticket), Waiting { effect, chosen, until });
                 }
-                Effect::AbortChild(ticket) if self.waiting.iter().any(|waiting| waiting.ticket == ticket) => {
-                    self.waiting.retain(|waiting| waiting.ticket != ticket);
-                }
+                // Nobody else has heard of one that waits.
+                Effect::AbortChild(ticket) if self.take(ticket).is_some() => {}
                 effect => effects.push(effect),
             }
         }
@@ -80,7 +87,7 @@ impl Pace {
             self.second = (second, 0);
         }
         while self.second.1 < most
-            && let Some(next) = self.waiting.pop_front()
+            && let Some((_, next)) = self.waiting.pop_first()
         {
             self.second.1 += 1;
             effects.push(next.effect);
@@ -88,8 +95,57 @@ impl Pace {
         in_vain
     }
 
+    /// Lets one go before the others, if it waits: its job does one thing at a time, and somebody waits for the next.
+    pub(super) fn hurry(&mut self, ticket: Ticket) {
+        if let Some(waiting) = self.take(ticket) {
+            self.waiting.insert((Turn::Asked, ticket), waiting);
+        }
+    }
+
+    fn take(&mut self, ticket: Ticket) -> Option<Waiting> {
+        let usual = self.waiting.remove(&(Turn::Usual, ticket));
+        usual.or_else(|| self.waiting.remove(&(Turn::Asked, ticket)))
+    }
+
     /// When more may start, if something waits for it.
     pub(super) fn next(&self) -> Option<Duration> {
         (!self.waiting.is_empty()).then(|| Duration::from_secs(self.second.0 + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+    use std::sync::Arc;
+
+    use kron_core::{PeriodId, RunId};
+    use krontab::{Krontab, Source, Zones};
+
+    #[test]
+    fn very_many_that_wait_are_given_up_in_a_moment() {
+        let text = "* * * * * @policy(deadline=5m) name=a command=/bin/true\n";
+        let parsed = Krontab::parse(text, &Source::new("/etc/krond.d/x").unwrap(), &Zones::bundled());
+        let entry = Arc::new(parsed.entries.into_iter().next().unwrap());
+        let wall: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
+        let now = Moment { wall, uptime: Duration::from_secs(60) };
+        let prepare = |ticket| Effect::PrepareChild {
+            ticket,
+            entry: Arc::clone(&entry),
+            run: RunId::Period(PeriodId::new(wall)),
+            chosen: Some(wall),
+        };
+        let tickets = || (1..=200_000).map(Ticket);
+        let mut pace = Pace::new(Some(1));
+        let mut effects: Vec<Effect> = tickets().map(prepare).collect();
+        pace.keep(now, &mut effects);
+        assert_eq!(effects.len(), 1);
+        let mut effects: Vec<Effect> = tickets().rev().map(Effect::AbortChild).collect();
+        let started = clock::now().uptime;
+        pace.keep(now, &mut effects);
+        let took = clock::now().uptime - started;
+        assert!(took < Duration::from_secs(5), "{took:?}");
+        assert_eq!(effects.len(), 1, "only the one that was let go is to be aborted");
+        assert_eq!(pace.next(), None);
     }
 }

@@ -250,6 +250,14 @@ impl Tracked {
         matches!(self.doing, Doing::Nothing) && self.live.is_empty() && self.ended.is_empty()
     }
 
+    /// What a child is being made with, if one is.
+    pub(super) fn preparing(&self) -> Option<Ticket> {
+        match self.doing {
+            Doing::Preparing(ticket, ..) => Some(ticket),
+            _ => None,
+        }
+    }
+
     pub(super) fn activity(&self, wake: Option<i64>) -> Activity {
         Activity {
             wake: wake.and_then(|second| Timestamp::from_second(second).ok()),
@@ -297,15 +305,39 @@ impl Tracked {
         self.end_for_good(work);
     }
 
-    /// Takes on another definition. What came due by the old one and is not begun is decided again.
+    /// Takes on another definition. What came due by the old one and has no record yet is decided again.
     pub(super) fn edit(&mut self, entry: Arc<Entry>, work: &mut Work<'_>) {
         self.tell_rescheduled(&entry, work);
+        self.withdraw(work);
         self.entry = entry;
         self.removed = false;
         self.since = work.now.wall;
         self.looked = None;
         self.steps.clear();
         self.look = Some(work.now.second());
+    }
+
+    /// Takes on another command for the same schedule. What came due stays so, and is what the new command is for.
+    pub(super) fn change_command(&mut self, entry: Arc<Entry>, work: &mut Work<'_>) {
+        self.entry = entry;
+        if let Some(settled) = self.withdraw(work) {
+            self.steps.push_front(Step::Record(Record::Settled(settled)));
+        }
+    }
+
+    /// Gives up the child that is being made for a period, if one is, and tells what for. It may wait for its turn, or for
+    /// a directory that hangs, much longer than its definition counts.
+    fn withdraw(&mut self, work: &mut Work<'_>) -> Option<Settled> {
+        match mem::replace(&mut self.doing, Doing::Nothing) {
+            Doing::Preparing(ticket, _, Prepared::Period(settled)) => {
+                work.abort(ticket);
+                Some(settled)
+            }
+            doing => {
+                self.doing = doing;
+                None
+            }
+        }
     }
 
     fn tell_rescheduled(&self, entry: &Arc<Entry>, work: &mut Work<'_>) {
@@ -323,7 +355,7 @@ impl Tracked {
     /// The job is no longer configured. Its runs go on, and their ends are recorded.
     pub(super) fn remove(&mut self, work: &mut Work<'_>) {
         self.removed = true;
-        self.dismiss("it is no longer configured", work);
+        self.give_up("it is no longer configured", work);
         self.steps.clear();
         self.look = None;
         self.wake = None;
@@ -347,18 +379,11 @@ impl Tracked {
     pub(super) fn stop(&mut self, farewell: Farewell, work: &mut Work<'_>) {
         self.farewell = Some(farewell);
         self.steps.clear();
-        self.dismiss("krond is stopping", work);
-        match mem::replace(&mut self.doing, Doing::Nothing) {
-            Doing::Preparing(ticket, _, prepared) => {
-                work.abort(ticket);
-                if let Prepared::Manual(_, asker) = prepared {
-                    work.answer(asker, Err("krond is stopping".into()));
-                }
-            }
-            // A child at its gate whose record is under way is let go or not by what becomes of the record. What is
-            // being read is told once, and so is asked for once.
-            doing @ (Doing::Writing(_) | Doing::Loading) => self.doing = doing,
-            Doing::Nothing | Doing::Terminating(_) => {}
+        self.give_up("krond is stopping", work);
+        // A child at its gate whose record is under way is let go or not by what becomes of the record. What is being
+        // read is told once, and so is asked for once.
+        if matches!(self.doing, Doing::Terminating(_)) {
+            self.doing = Doing::Nothing;
         }
         self.end_for_good(work);
     }
@@ -398,10 +423,18 @@ impl Tracked {
         }
     }
 
-    /// Tells everyone who asked for something that they do not get it.
-    fn dismiss(&mut self, why: &str, work: &mut Work<'_>) {
+    /// Starts nothing more: neither the child that is being made, nor what somebody asked for, who is told why.
+    fn give_up(&mut self, why: &str, work: &mut Work<'_>) {
+        self.withdraw(work);
         for asked in mem::take(&mut self.asked) {
             work.answer(asked.asker(), Err(why.into()));
+        }
+        match mem::replace(&mut self.doing, Doing::Nothing) {
+            Doing::Preparing(ticket, _, Prepared::Manual(_, asker)) => {
+                work.abort(ticket);
+                work.answer(asker, Err(why.into()));
+            }
+            doing => self.doing = doing,
         }
     }
 
@@ -579,19 +612,13 @@ impl Tracked {
             Doing::Preparing(expected, _, Prepared::Period(_)) if expected == ticket && self.is_outdated => {
                 self.reconsider(ticket, work);
             }
-            Doing::Preparing(expected, entry, prepared) if expected == ticket && !self.removed => {
+            Doing::Preparing(expected, entry, prepared) if expected == ticket => {
                 let mut next = State::clone(&self.state);
                 let (run, report, record, asker) = start_of(&entry, prepared, process, work.now.wall);
                 next.apply(&record, &entry.job, Some(run.clone()), work.now.wall);
                 let reports = vec![report];
                 let child = Some((ticket, run));
                 self.write(Writing { reports, child, asker, ..Writing::of(next) }, false, work);
-            }
-            Doing::Preparing(_, _, prepared) => {
-                work.abort(ticket);
-                if let Prepared::Manual(_, asker) = prepared {
-                    work.answer(asker, Err("it is no longer configured".into()));
-                }
             }
             doing => {
                 self.doing = doing;

@@ -88,3 +88,28 @@ fn the_unit_runs_what_the_guide_installs() {
     let about: Vec<&str> = said.lines().filter(|line| line.contains("krond.service")).collect();
     assert!(about.is_empty(), "{said}");
 }
+
+#[test]
+fn the_unit_gives_runs_nothing_of_its_own() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let unit = fs::read_to_string(root.join("packaging/krond.service")).unwrap();
+    let service = unit.split("\n[Service]\n").nth(1).unwrap().split("\n[").next().unwrap();
+    let set = service.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('='));
+    // Whatever else is set there, a process hands on to its children.
+    let about_krond = [
+        "Type",
+        "ExecStart",
+        "ExecReload",
+        "KillMode",
+        "OOMPolicy",
+        "Restart",
+        "RestartSec",
+        "RestartPreventExitStatus",
+        "StateDirectory",
+        "StateDirectoryMode",
+        "TasksMax",
+    ];
+    for (key, _) in set {
+        assert!(about_krond.contains(&key), "{key}");
+    }
+}

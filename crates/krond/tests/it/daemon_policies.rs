@@ -180,6 +180,11 @@ fn a_program_that_is_not_there_holds_its_job_alone_until_its_deadline() {
     assert!(text.contains("held:      ") && text.contains("No such file"), "{text}");
     assert!(world.ask(&["jobs"]).out.contains("held"));
     assert!(world.ask(&["metrics"]).out.contains("\nkrond_held_jobs 1\n"));
+    world.until("why is told", |world| {
+        let why = world.ask(&["why", "gone", "--at", "now"]).out;
+        why.contains("verdict:  it waits, and is tried again: could not start (")
+            && why.contains("No such file")
+    });
     let before = world.events("missed_deadline", "gone").len();
     world.until("it is missed", |world| world.events("missed_deadline", "gone").len() > before);
     let missed = &world.events("missed_deadline", "gone")[before];

@@ -70,6 +70,12 @@ fn a_run_goes_on_when_its_job_is_removed_and_its_end_is_recorded() {
     assert_eq!(world.ask(&["reload"]).code, 0);
     assert_eq!(world.ask(&["jobs", "long"]).code, 1);
     assert!(is_alive(pid));
+    // It is in no list, and counted all the same: a graceful stop would wait for it.
+    let status = world.json(&["status"]);
+    assert_eq!((&status["active"], &status["activeOfRemoved"]), (&1.into(), &1.into()));
+    let text = world.ask(&["status"]).out;
+    assert!(text.contains("jobs:      1 (1 run active, 1 of a removed job)\n"), "{text}");
+    assert!(world.ask(&["metrics"]).out.contains("\nkrond_active_runs 1\n"));
     fs::write(world.path("go"), "").unwrap();
     world.until("its end is told", |world| !world.events("execution_completed", "long").is_empty());
     assert_eq!(world.events("execution_completed", "long")[0]["exit_code"], 7);

@@ -31,6 +31,7 @@ fn what_programs_read_has_the_names_they_know() {
         keys(&status),
         [
             "active",
+            "activeOfRemoved",
             "config",
             "held",
             "jobs",
@@ -297,6 +298,8 @@ fn numbers_are_kept_in_a_file_that_is_always_whole() {
     assert!(!metrics.contains("krond_runs_completed_total{result=\"failed\"} 0\n"), "{metrics}");
     world.stop();
     assert!(!world.path("krond.prom.tmp").exists());
+    let last = fs::read_to_string(&file).unwrap();
+    assert!(!last.contains("krond_runs_completed_total{result=\"failed\"} 0\n"), "what it ends with: {last}");
 }
 
 #[test]

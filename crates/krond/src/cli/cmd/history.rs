@@ -65,16 +65,21 @@ pub(crate) struct Known {
     pub(crate) identity: String,
     /// The oldest first.
     pub(crate) records: Vec<RecordView>,
+    /// What is remembered of it, if it can be read.
+    pub(crate) state: Option<State>,
 }
 
 /// What is known of the job of that identity: its records, and what its state tells beyond them.
 pub(crate) fn known(identity: String, state_dir: &Path) -> Result<Known, Failure> {
-    let Some(directory) = open(state_dir)? else { return Ok(Known { identity, records: Vec::new() }) };
+    let Some(directory) = open(state_dir)? else {
+        return Ok(Known { identity, records: Vec::new(), state: None });
+    };
     let mut records = recorded(&directory, |of| of == identity)?;
-    if let Some(state) = state(&directory, &identity) {
-        outcomes::complete(&mut records, &state);
+    let state = state(&directory, &identity);
+    if let Some(state) = &state {
+        outcomes::complete(&mut records, state);
     }
-    Ok(Known { identity, records })
+    Ok(Known { identity, records, state })
 }
 
 /// What is known of a job that is not configured: the one of that identity, or the only one of that name, of which

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use kron_core::PeriodId;
 use krond::control::Request;
-use krond::view::StatusView;
+use krond::view::{HeldView, StatusView};
 use serde_json::json;
 
 use crate::cli::Format;
@@ -40,7 +40,12 @@ fn text(status: &StatusView) -> String {
     let since = PeriodId::new(status.started_at);
     let mut text = format!("running since {since} (pid {})\n", status.pid);
     let runs = if status.active == 1 { "run" } else { "runs" };
-    let _ = writeln!(text, "jobs:      {} ({} {runs} active)", status.jobs, status.active);
+    let of_removed = match status.active_of_removed {
+        0 => String::new(),
+        1 => ", 1 of a removed job".into(),
+        several => format!(", {several} of removed jobs"),
+    };
+    let _ = writeln!(text, "jobs:      {} ({} {runs} active{of_removed})", status.jobs, status.active);
     let _ = match &status.next {
         Some(next) => {
             let chosen = next.chosen.map(|chosen| chosen.to_string()).unwrap_or_default();
@@ -51,17 +56,16 @@ fn text(status: &StatusView) -> String {
     let _ = writeln!(text, "krontabs:  {}\nstate:     {}", status.config, status.state_dir);
     let _ = writeln!(text, "zones:     {}\nversion:   {}", status.zones, status.version);
     for held in &status.held {
-        let _ = writeln!(
-            text,
-            "held:      {}: could not {} ({}): {}",
-            held.identity,
-            held.operation,
-            if held.failures == 1 { "once".into() } else { format!("{} times in a row", held.failures) },
-            held.error
-        );
+        let _ = writeln!(text, "held:      {}: {}", held.identity, what_failed(held));
     }
     if status.more_held > 0 {
         let _ = writeln!(text, "           and {} more", status.more_held);
     }
     text
+}
+
+/// What a job is held by, in words.
+pub(crate) fn what_failed(held: &HeldView) -> String {
+    let times = if held.failures == 1 { "once".into() } else { format!("{} times in a row", held.failures) };
+    format!("could not {} ({times}): {}", held.operation, held.error)
 }

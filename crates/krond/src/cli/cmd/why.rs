@@ -1,16 +1,19 @@
 //! `krond why`.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use jiff::civil::DateTime;
 use jiff::{SignedDuration, Timestamp};
-use kron_core::{Decision, PeriodId, decide};
+use kron_core::{Decision, PeriodId, Policy, decide};
 use krond::clock;
-use krond::view::{RecordView, WhatView};
+use krond::control::{self, Request};
+use krond::view::{JobView, RecordView, WhatView};
 use krontab::Entry;
 use serde::Serialize;
 
-use super::history::{cells, forgotten, known, sentence};
+use super::history::{Known, cells, forgotten, known, sentence};
+use super::status::what_failed;
 use crate::cli::Format;
 use crate::cli::answer::{Answer, Failure};
 use crate::cli::place::{Krontabs, Place};
@@ -93,7 +96,11 @@ impl Args {
         };
         let state_dir = &settings.state_dir;
         let view = match self.krontabs.find(&self.job, &settings) {
-            Ok(entry) => view(&entry, at, now, &known(entry.identity().to_owned(), state_dir)?.records),
+            Ok(entry) => {
+                let known = known(entry.identity().to_owned(), state_dir)?;
+                let running = running(entry.identity(), state_dir);
+                view(&Sight { entry: &entry, known: &known, running: running.as_ref(), now }, at)
+            }
             Err(failure @ Failure::No(_)) => {
                 let Some(known) = forgotten(&self.job, state_dir)? else { return Err(failure) };
                 WhyView {
@@ -111,6 +118,22 @@ impl Args {
         };
         Ok(Answer::of(&view, self.format, || text(&view)))
     }
+}
+
+/// What is seen of a job that is configured.
+struct Sight<'a> {
+    entry: &'a Entry,
+    known: &'a Known,
+    /// What the krond that runs there says of it.
+    running: Option<&'a JobView>,
+    now: Timestamp,
+}
+
+/// What the krond that runs there says of a job, if one does and has it.
+fn running(identity: &str, state_dir: &Path) -> Option<JobView> {
+    let request = Request::Jobs { job: Some(identity.to_owned()) };
+    let answer = control::ask(state_dir, &request).ok()??;
+    serde_json::from_value::<Vec<JobView>>(answer.result).ok()?.pop()
 }
 
 /// The outcome before a time and the one after it, with whatever else is recorded of their periods.
@@ -136,9 +159,10 @@ fn around(at: Timestamp, records: &[RecordView]) -> Vec<RecordView> {
     records.iter().filter(|record| is_near(&record.what)).cloned().collect()
 }
 
-fn view(entry: &Entry, at: Timestamp, now: Timestamp, records: &[RecordView]) -> WhyView {
+fn view(sight: &Sight<'_>, at: Timestamp) -> WhyView {
+    let entry = sight.entry;
     let job = &entry.job;
-    let about = |decision: Decision| period_view(entry, &decision, now, records);
+    let about = |decision: Decision| period_view(sight, &decision);
     let opens_before = SignedDuration::from_secs(job.window().opens_before().as_seconds());
     let latest = at.saturating_add(opens_before).unwrap_or(Timestamp::MAX);
     let first = job.schedule().prev_at_or_before(latest);
@@ -169,13 +193,14 @@ fn view(entry: &Entry, at: Timestamp, now: Timestamp, records: &[RecordView]) ->
     }
 }
 
-fn period_view(entry: &Entry, decision: &Decision, now: Timestamp, records: &[RecordView]) -> PeriodView {
+fn period_view(sight: &Sight<'_>, decision: &Decision) -> PeriodView {
     let period = decision.period_id();
     let name = period.to_string();
+    let records = sight.known.records.iter();
     let found: Vec<RecordView> =
-        records.iter().filter(|record| record.what.is_about(period, &name)).cloned().collect();
+        records.filter(|record| record.what.is_about(period, &name)).cloned().collect();
     PeriodView {
-        verdict: verdict(entry, decision, now, &found),
+        verdict: verdict(sight, decision, &found),
         window_start: decision.window_start(),
         window_end: decision.window_end(),
         chosen: decision.chosen(),
@@ -187,7 +212,10 @@ fn period_view(entry: &Entry, decision: &Decision, now: Timestamp, records: &[Re
 }
 
 /// What can be said of a period in a sentence.
-fn verdict(entry: &Entry, decision: &Decision, now: Timestamp, records: &[RecordView]) -> String {
+fn verdict(sight: &Sight<'_>, decision: &Decision, records: &[RecordView]) -> String {
+    let policy = sight.entry.job.policy();
+    let state = sight.known.state.as_ref();
+    let is_handled = state.is_some_and(|state| state.ledger().is_handled(decision.period_id()));
     let outcome = records.iter().rev().find_map(|record| match &record.what {
         WhatView::Outcome { outcome, reason, .. } | WhatView::Passed { outcome, reason, .. } => {
             Some((outcome.as_str(), reason.as_str()))
@@ -196,15 +224,28 @@ fn verdict(entry: &Entry, decision: &Decision, now: Timestamp, records: &[Record
     });
     match (outcome, decision.chosen()) {
         (Some((outcome, reason)), _) => format!("{outcome}: {}", words(reason)),
-        (None, _) if entry.job.policy().suspend => "the job is suspended".into(),
+        (None, _) if policy.suspend => "the job is suspended".into(),
         (None, None) => "no time of its window satisfies the constraints".into(),
-        (None, Some(chosen)) if chosen > now => "it has not come yet".into(),
+        (None, Some(chosen)) if chosen > sight.now => "it has not come yet".into(),
+        (None, Some(chosen)) if !is_handled && may_start(policy, chosen, sight.now) => {
+            match (sight.running, sight.running.and_then(|job| job.held.as_ref())) {
+                (_, Some(held)) => format!("it waits, and is tried again: {}", what_failed(held)),
+                (Some(_), None) => "it is due, and has not started yet".into(),
+                (None, None) => "it has not started, because krond does not run; its deadline has not passed".into(),
+            }
+        }
         (None, Some(_)) => {
             "nothing is recorded of it: krond did not run then, did not have this job, or had it with another \
              schedule"
                 .into()
         }
     }
+}
+
+/// Whether a period that is due is within its deadline.
+fn may_start(policy: &Policy, chosen: Timestamp, now: Timestamp) -> bool {
+    let late = now.as_second() - chosen.as_second();
+    policy.deadline.is_none_or(|deadline| late <= deadline.as_seconds())
 }
 
 /// A reason in words.
