@@ -240,11 +240,19 @@ fn asked_twice_it_waits_for_no_spawner_that_hangs() {
     let mut world = burst();
     let pid = world.launch();
     world.until("the first has run", |world| !world.lines("ran").is_empty());
-    let spawner = spawner_of(pid).unwrap();
-    hold(spawner).unwrap().signal(Signal::Stop).unwrap();
+    let spawner = Killed(spawner_of(pid).unwrap());
+    hold(spawner.0).unwrap().signal(Signal::Stop).unwrap();
     world.signal("TERM");
     super::daemon::pause(500);
     world.signal("TERM");
     assert_eq!(world.ended(), Some(0));
-    kill(spawner);
+}
+
+/// A process that is ended however its test goes, and with it those that wait at its gates.
+struct Killed(u32);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        kill(self.0);
+    }
 }
