@@ -58,6 +58,9 @@ _krontab() {
             krontab,remove)
                 cmd="krontab__subcmd__remove"
                 ;;
+            krontab,simulate)
+                cmd="krontab__subcmd__simulate"
+                ;;
             krontab,why)
                 cmd="krontab__subcmd__why"
                 ;;
@@ -103,6 +106,9 @@ _krontab() {
             krontab__subcmd__help,remove)
                 cmd="krontab__subcmd__help__subcmd__remove"
                 ;;
+            krontab__subcmd__help,simulate)
+                cmd="krontab__subcmd__help__subcmd__simulate"
+                ;;
             krontab__subcmd__help,why)
                 cmd="krontab__subcmd__help__subcmd__why"
                 ;;
@@ -113,7 +119,7 @@ _krontab() {
 
     case "${cmd}" in
         krontab)
-            opts="-h -V --help --version lint explain next prev why describe fuzzy list add remove fmt batch completions man help"
+            opts="-h -V --help --version lint explain next prev why describe fuzzy list add remove fmt simulate batch completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -349,7 +355,7 @@ _krontab() {
             return 0
             ;;
         krontab__subcmd__help)
-            opts="lint explain next prev why describe fuzzy list add remove fmt batch completions man help"
+            opts="lint explain next prev why describe fuzzy list add remove fmt simulate batch completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -558,6 +564,20 @@ _krontab() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        krontab__subcmd__help__subcmd__simulate)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         krontab__subcmd__help__subcmd__why)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -726,6 +746,60 @@ _krontab() {
             fi
             case "${prev}" in
                 --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        krontab__subcmd__simulate)
+            opts="-h --from --to --per --tz --as --svg --html --propose --window-max --format --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --per)
+                    COMPREPLY=($(compgen -W "minute hour" -- "${cur}"))
+                    return 0
+                    ;;
+                --tz)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --as)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --svg)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --propose)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --window-max)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

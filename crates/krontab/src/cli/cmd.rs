@@ -13,4 +13,5 @@ pub(crate) mod man;
 pub(crate) mod next;
 pub(crate) mod prev;
 pub(crate) mod remove;
+pub(crate) mod simulate;
 pub(crate) mod why;
