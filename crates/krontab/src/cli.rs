@@ -2,7 +2,7 @@
 //!
 //! `args` has the commands and the flags they share; each file of `cmd` is one command, with its
 //! flags, its help and what it does. `load`, `config` and `fleet` find the files they are about, and
-//! `simulate` counts what whole fleets of jobs come to. What a
+//! `simulate` counts what whole fleets of jobs come to, and `import` reads what other schedulers have. What a
 //! command finds out is a `view`, which prints as text and serializes as JSON; `answer` is a view
 //! ready to be printed, and `exit` maps every failure to a documented code.
 //!
@@ -16,6 +16,7 @@ mod cmd;
 mod config;
 mod exit;
 mod fleet;
+mod import;
 mod install;
 mod load;
 mod periods;
@@ -64,6 +65,9 @@ fn dispatch(command: Command, zones: &Zones) -> Result<Answer, Failure> {
         Command::Fmt(args) => args.run(zones),
         Command::Batch(args) => args.run(zones),
         Command::Simulate(args) => args.run(zones),
+        Command::Import(args) => args.run(zones),
+        Command::Diff(args) => args.run(zones),
+        Command::Ical(args) => args.run(zones),
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(),
         Command::Reference => Ok(Answer::text(reference::markdown())),

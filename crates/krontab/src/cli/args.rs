@@ -29,6 +29,8 @@ Examples:
     krontab why backup --file jobs.kron --at 2026-03-08T07:30:00Z
   When do all of them start, and which windows would flatten the peaks?
     krontab simulate jobs.kron --html load.html --propose
+  What would my crontab be, and what would differ?
+    krontab import /etc/crontab /etc/cron.d --tz Europe/Paris
   Install it.
     krontab add --file jobs.kron
 
@@ -53,6 +55,9 @@ pub(crate) enum Command {
     Remove(cmd::remove::Remove),
     Fmt(cmd::fmt::Fmt),
     Simulate(cmd::simulate::Simulate),
+    Import(cmd::import::Import),
+    Diff(cmd::diff::Diff),
+    Ical(cmd::ical::Ical),
     Batch(cmd::batch::Batch),
     Completions(cmd::completions::Completions),
     Man(cmd::man::Man),

@@ -107,8 +107,8 @@ pub(crate) fn heat_map(week: &Week, top: u32, title: &str) -> String {
             let place = format!("x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"22\" rx=\"3\"", CELL - 2);
             let _ = match cell {
                 Some(count) => {
-                    // The square root, so that a small load beside a high peak is still seen.
-                    let shade = (f64::from(*count) / f64::from(top.max(1))).sqrt();
+                    // A little more than nothing, so that a small load beside a high peak is still seen.
+                    let shade = 0.04 + 0.96 * f64::from(*count) / f64::from(top.max(1));
                     writeln!(
                         out,
                         "<rect class=\"heat\" fill-opacity=\"{shade:.3}\" {place}><title>{day} {hour:02}:00: {count}</title></rect>"

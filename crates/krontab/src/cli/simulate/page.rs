@@ -27,8 +27,8 @@ body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,s
 main{max-width:1000px;margin:0 auto;padding:24px}
 h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p{margin:2px 0;color:var(--faint)}
 table{border-collapse:collapse}td,th{padding:3px 20px 3px 0;text-align:left;vertical-align:top}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}th{color:var(--faint);font-weight:500}
-.key i{display:inline-block;width:12px;height:12px;border-radius:2px;margin:0 6px -1px 14px}
+td:first-child{white-space:nowrap}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}th{color:var(--faint);font-weight:500}
+.key i{display:inline-block;width:12px;height:12px;border-radius:2px;margin:0 6px -1px 0}.key i+i,.key i:not(:first-child){margin-left:18px}
 pre{overflow:auto;border:1px solid var(--line);border-radius:6px;padding:12px;font-size:13px}
 svg{display:block;width:100%;height:auto}
 ";
@@ -50,9 +50,11 @@ impl Page<'_> {
         }
         let unit = self.unit;
         let _ = writeln!(out, "<h2>Starts per {unit}</h2>");
-        out.push_str("<p class=\"key\">by nominal times<i style=\"background:var(--before)\"></i>before, ");
-        out.push_str("by chosen times<i style=\"background:var(--after)\"></i>after spreading. ");
-        out.push_str("Each point is the highest of its neighbours. Times are in UTC.</p>\n");
+        out.push_str(
+            "<p class=\"key\"><i style=\"background:var(--before)\"></i>before spreading, by nominal times",
+        );
+        out.push_str("<i style=\"background:var(--after)\"></i>after it, by chosen times</p>\n");
+        out.push_str("<p>Each point is the highest of its neighbours. Times are in UTC.</p>\n");
         out.push_str(&curve(self.before.0, self.after.0, unit));
         self.table(&mut out);
         let top =
