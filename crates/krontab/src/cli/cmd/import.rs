@@ -1,9 +1,11 @@
 //! `krontab import`: jobs of other schedulers as a krontab, and what would change.
 
+use std::collections::HashMap;
 use std::fmt::{self, Write};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use jiff::SignedDuration;
@@ -16,6 +18,7 @@ use crate::cli::answer::Answer;
 use crate::cli::args::{AtArg, FormatArg};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::import::draft::{Draft, Names, When};
+use crate::cli::import::firing::Rule;
 use crate::cli::import::kind::Kind;
 use crate::cli::import::{Found, crontab, firing, kubernetes, systemd};
 use crate::cli::load::{is_stdin, reason};
@@ -78,7 +81,8 @@ impl Import {
             timezone: self.tz.clone(),
             ..Imported::default()
         };
-        let (mut names, mut remarks) = (Names::default(), Vec::new());
+        let mut settling = Settling { names: Names::default(), known: HashMap::new(), span };
+        let mut remarks = Vec::new();
         for path in files(&self.paths)? {
             let text = text(&path)?;
             let kind = self.from.unwrap_or_else(|| Kind::guess(&path, &text));
@@ -88,13 +92,15 @@ impl Import {
             if !imported.kinds.contains(&kind) {
                 imported.kinds.push(kind);
             }
-            for found in read(&path, &text, kind, &self.tz) {
-                imported.add(&path, found, &mut names, span, zones);
-            }
-            if imported.entries.len() > JOBS_MAX {
+            let found = read(&path, &text, kind, &self.tz);
+            // Before anything is compared, which takes a few milliseconds for each.
+            if imported.entries.len() + found.len() > JOBS_MAX {
                 return Err(Failure::Usage(format!(
-                    "expected at most {JOBS_MAX} jobs at once; import fewer files"
+                    "expected at most {JOBS_MAX} jobs at once; import fewer files, or divide them"
                 )));
+            }
+            for found in found {
+                imported.add(&path, found, &mut settling, zones);
             }
         }
         imported.not_imported = imported.entries.iter().filter(|entry| entry.krontab.is_none()).count();
@@ -213,7 +219,7 @@ struct EntryView {
 }
 
 /// How firing there and firing here differ. Windows are left out: both put runs off only within them.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FiringView {
     /// How often it fires there, and here.
@@ -230,7 +236,7 @@ struct FiringView {
 const DATES_MAX: usize = 5;
 
 impl Imported {
-    fn add(&mut self, path: &Path, found: Found, names: &mut Names, span: Span, zones: &Zones) {
+    fn add(&mut self, path: &Path, found: Found, settling: &mut Settling, zones: &Zones) {
         let text = found.text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let mut view = EntryView {
             file: shown(path),
@@ -242,7 +248,7 @@ impl Imported {
             notes: Vec::new(),
             firing: None,
         };
-        match found.outcome.and_then(|draft| Settled::new(draft, names, span, zones)) {
+        match found.outcome.and_then(|draft| settling.settle(draft, zones)) {
             Ok(Settled { name, line, notes, firing }) => {
                 (view.name, view.krontab, view.notes, view.firing) = (Some(name), Some(line), notes, firing);
             }
@@ -260,21 +266,48 @@ struct Settled {
     firing: Option<FiringView>,
 }
 
-impl Settled {
-    fn new(draft: Draft, names: &mut Names, span: Span, zones: &Zones) -> Result<Settled, String> {
+/// What is needed to settle entries one after the other.
+struct Settling {
+    names: Names,
+    /// What was found of schedules that came before: people write the same ones again and again.
+    known: HashMap<(String, String, Rule), Firing>,
+    span: Span,
+}
+
+/// When something fires.
+#[derive(Clone)]
+struct Firing {
+    there: Arc<[i64]>,
+    /// The longest distance of two runs, in seconds.
+    longest: i64,
+    view: Option<FiringView>,
+}
+
+impl Settling {
+    fn settle(&mut self, draft: Draft, zones: &Zones) -> Result<Settled, String> {
+        let span = self.span;
         let zone = zones.find(&draft.zone).map_err(|error| error.to_string())?;
-        let there = match &draft.when {
-            When::Calendar(fields) => Some(firing::firings(fields, draft.rule, &zone, span)),
+        let key = match &draft.when {
+            When::Calendar(fields) => {
+                let both = if fields.needs_both_days() { fields.weekday_names() } else { String::new() };
+                Some((format!("{} {both}", fields.kron()), draft.zone.clone(), draft.rule))
+            }
             When::Every(_) => None,
         };
-        let longest = match (&draft.when, &there) {
-            (When::Every(seconds), _) => Some(*seconds),
-            (_, Some(there)) => {
-                there.windows(2).map(|pair| pair[1] - pair[0]).max().or(Some(span.to - span.from))
-            }
-            (_, None) => None,
+        let mut firing = match (&draft.when, &key) {
+            (When::Calendar(fields), Some(key)) => Some(self.known.get(key).cloned().unwrap_or_else(|| {
+                let there = firing::firings(fields, draft.rule, &zone, span);
+                let longest =
+                    there.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(span.to - span.from);
+                Firing { there: there.into(), longest, view: None }
+            })),
+            _ => None,
         };
-        let name = names.take(&draft.name);
+        let longest = match (&draft.when, &firing) {
+            (When::Every(seconds), _) => Some(*seconds),
+            (_, firing) => firing.as_ref().map(|firing| firing.longest),
+        };
+        let name = self.names.take(&draft.name);
         let line = draft.line(&name, longest);
         let source = Source::new(INSTALLED).map_err(|error| error.to_string())?;
         let parsed = Krontab::parse(&line, &source, zones);
@@ -283,16 +316,21 @@ impl Settled {
         }
         let entry = parsed.entries.first().ok_or("there is nothing to run")?;
         let job = &entry.job;
-        let firing = there.map(|there| {
+        if let Some(firing) = firing.as_mut().filter(|firing| firing.view.is_none()) {
             let occurrences = job.schedule().occurrences_after(timestamp(span.from - 1));
             let here: Vec<i64> = occurrences
                 .take_while(|at| at.as_second() < span.to)
                 .filter(|at| job.constraints().allow(job.zone().to_civil(*at)))
                 .map(|at| at.as_second())
                 .collect();
-            FiringView::new(&there, &here)
-        });
-        Ok(Settled { name, line, notes: draft.notes, firing })
+            firing.view = Some(FiringView::new(&firing.there, &here));
+            // They are compared, and no longer needed.
+            firing.there = Arc::new([]);
+        }
+        if let (Some(key), Some(firing)) = (key, &firing) {
+            self.known.insert(key, firing.clone());
+        }
+        Ok(Settled { name, line, notes: draft.notes, firing: firing.and_then(|firing| firing.view) })
     }
 }
 

@@ -93,8 +93,9 @@ fn entry(
     if value("RANDOM_DELAY").is_some_and(|delay| delay != "0") {
         notes.push("RANDOM_DELAY is drawn anew by every cron; a window is the same every time".to_owned());
     }
-    let window =
-        value("RANDOM_DELAY").and_then(|minutes| minutes.parse::<i64>().ok()).map(|minutes| minutes * 60);
+    let window = value("RANDOM_DELAY")
+        .and_then(|minutes| minutes.parse::<i64>().ok())
+        .map(|minutes| minutes.saturating_mul(60));
     let zone = value("CRON_TZ").filter(|zone| !zone.is_empty()).unwrap_or(host_zone);
     if fields.needs_both_days() {
         notes.push(BOTH_DAYS.to_owned());
@@ -266,6 +267,25 @@ mod tests {
         assert_eq!(environment(1), [("A".to_owned(), "2 3".to_owned())]);
         assert!(found[1].outcome.as_ref().unwrap().notes[0].contains("joe"));
         assert!(found[2].outcome.as_ref().unwrap_err().starts_with("`@reboot` is no time"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_has_an_answer(text in "[ -~\n\té%]{0,200}") {
+            for has_users in [false, true] {
+                for found in read(&text, has_users, "Europe/Paris") {
+                    if let Ok(draft) = found.outcome {
+                        proptest::prop_assert!(!draft.line("x", Some(60)).contains('\n'));
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn any_fields_are_read_or_refused(words in proptest::collection::vec("[0-9*/,a-u~?-]{0,8}", 5)) {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let _ = fields(&words);
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::fields::Fields;
 use crate::cli::span::{Span, timestamp};
 
 /// What a scheduler does when clocks change.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Rule {
     /// Vixie cron, Debian's and cronie: where neither minute nor hour begins with `*`, what was skipped runs
     /// at once after the gap and nothing runs twice. Others follow the clock. A change of more than three

@@ -216,6 +216,14 @@ spec:
         assert!(draft.notes.iter().any(|note| note.contains("TOKEN")));
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_text_has_an_answer(text in "[ -~\né]{0,200}", schedule in "[0-9*/,@a-z -]{0,16}") {
+            let _ = read(&text, "UTC");
+            proptest::prop_assert!(read(&JOB.replace("30 2 * * 1-5", &schedule), "UTC").is_ok());
+        }
+    }
+
     #[test]
     fn what_is_wrong_is_told() {
         let outcome = |from: &str, to: &str| read(&JOB.replace(from, to), "UTC").unwrap().remove(0).outcome;

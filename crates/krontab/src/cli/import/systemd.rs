@@ -219,6 +219,16 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_text_has_an_answer(text in "[ -~\né]{0,120}", calendar in "[a-zA-Z0-9*:/.,~ é-]{0,24}") {
+            let _ = read(&text, "x", "UTC");
+            let _ = seconds(&text);
+            let text = format!("[Timer]\nOnCalendar={calendar}\n");
+            proptest::prop_assert!(!read(&text, "x", "UTC").is_empty());
+        }
+    }
+
     #[test]
     fn a_timer_becomes_a_line_for_each_calendar() {
         let text = "[Unit]\nDescription=x\n[Timer]\nOnCalendar=daily\nOnCalendar=\nOnCalendar=weekly\nOnCalendar=Fri 1:00\nOnBootSec=5min\nPersistent=yes\n";

@@ -21,7 +21,7 @@ pub(crate) const STYLE: &str = "\
 @media (prefers-color-scheme:dark){.kron{--ink:#e6edf3;--faint:#8d96a0;--line:#30363d;--before:#57606a;--after:#4ea1ff;--paper:#0d1117}}
 .kron text{fill:var(--faint);font:12px system-ui,sans-serif}
 .kron .grid{stroke:var(--line);stroke-width:1}
-.kron .before{fill:var(--before);fill-opacity:.55}
+.kron .before{fill:var(--before);fill-opacity:.8}
 .kron .after{fill:var(--after);fill-opacity:.75}
 .kron .heat{fill:var(--after)}
 .kron .none{fill:none;stroke:var(--line)}
