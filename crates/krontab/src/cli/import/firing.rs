@@ -2,7 +2,7 @@
 //!
 //! None of Kron's code decides here, so that a comparison with Kron says something.
 
-use jiff::civil::DateTime;
+use jiff::tz::Offset;
 use kron_schedule::Zone;
 
 use super::fields::Fields;
@@ -30,28 +30,26 @@ const CHANGE_MAX: i64 = 180;
 pub(crate) fn firings(fields: &Fields, rule: Rule, zone: &Zone, span: Span) -> Vec<i64> {
     let mut found = Vec::new();
     let is_interval = fields.is_interval();
-    // An hour before, so that a change of clocks at the first minute is seen.
-    let first = span.from - 3_600;
-    let mut before = minutes(zone.to_civil(timestamp(first - 60)));
+    // Some hours before, so that a local time that comes twice is known to have been.
+    let first = span.from - CHANGE_MAX * 60;
+    let mut before = local_minute(zone, first - 60);
     // The latest local time that there has been.
     let mut latest = before;
     for second in (first..span.to).step_by(60) {
-        let civil = zone.to_civil(timestamp(second));
-        let now = minutes(civil);
+        let now = local_minute(zone, second);
         let step = now - before;
         let is_change = step != 1 && step.abs() <= CHANGE_MAX;
         if step != 1 && !is_change {
             latest = now - 1;
         }
         let times = match rule {
-            Rule::Kubernetes => usize::from(fields.matches(civil)),
-            Rule::Cron if is_interval => usize::from(fields.matches(civil)),
+            Rule::Kubernetes => usize::from(matches(fields, now)),
+            Rule::Cron if is_interval => usize::from(matches(fields, now)),
             // Each skipped minute is looked at as if it had been, and each that matches is a run.
             Rule::Cron if step > 1 && is_change => {
-                let skipped = (before + 1..=now).filter_map(civil_of);
-                skipped.filter(|civil| fields.matches(*civil)).count()
+                (before + 1..=now).filter(|minute| matches(fields, *minute)).count()
             }
-            Rule::Cron | Rule::Systemd => usize::from(now > latest && fields.matches(civil)),
+            Rule::Cron | Rule::Systemd => usize::from(now > latest && matches(fields, now)),
         };
         if span.contains(second) {
             found.extend(std::iter::repeat_n(second, times));
@@ -62,13 +60,17 @@ pub(crate) fn firings(fields: &Fields, rule: Rule, zone: &Zone, span: Span) -> V
     found
 }
 
-/// A local time in minutes, as if it were in UTC.
-fn minutes(civil: DateTime) -> i64 {
-    jiff::tz::Offset::UTC.to_timestamp(civil).map_or(0, |at| at.as_second().div_euclid(60))
+/// What clocks show at a second, in minutes since 1970 as if they were in UTC.
+fn local_minute(zone: &Zone, second: i64) -> i64 {
+    (second + i64::from(zone.offset_at(timestamp(second)).seconds())).div_euclid(60)
 }
 
-fn civil_of(minutes: i64) -> Option<DateTime> {
-    Some(jiff::tz::Offset::UTC.to_datetime(jiff::Timestamp::from_second(minutes * 60).ok()?))
+/// Whether a local minute is one of the fields'. Most are not, and that takes no date to find out.
+fn matches(fields: &Fields, minute: i64) -> bool {
+    let has = |bits: u64, value: i64| bits >> value & 1 == 1;
+    has(fields.minute.bits, minute.rem_euclid(60))
+        && has(fields.hour.bits, minute.div_euclid(60).rem_euclid(24))
+        && fields.matches(Offset::UTC.to_datetime(timestamp(minute * 60)))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::calendar;
 use super::crontab::BOTH_DAYS;
 use super::draft::{Draft, Lateness, Run, When};
 use super::firing::Rule;
+use crate::cli::load::STDIN;
 
 /// Reads a timer. `name` is that of its file, without `.timer`.
 pub(crate) fn read(text: &str, name: &str, host_zone: &str) -> Vec<Found> {
@@ -92,7 +93,18 @@ fn entry(value: &str, name: &str, host_zone: &str, unit: &Unit) -> Result<Draft,
     if !conditions.is_empty() {
         notes.push(format!("not looked at: {} of the timer", conditions.join(", ")));
     }
-    let service = unit.last("Unit").map_or_else(|| format!("{name}.service"), str::to_owned);
+    let service = match unit.last("Unit") {
+        Some(service) => service.to_owned(),
+        // Standard input has no name, and a timer starts the service that is named as it is.
+        None if name == STDIN => {
+            return Err(
+                "a timer starts the service of its own name, and standard input has none: write `Unit=`, or \
+                 import the file"
+                    .to_owned(),
+            );
+        }
+        None => format!("{name}.service"),
+    };
     Ok(Draft {
         name: name.to_owned(),
         when: When::Calendar(fields),
@@ -240,6 +252,7 @@ mod tests {
         assert_eq!(lines[1].as_deref(), Ok(&*format!("0 1 * * FRI {expected}")));
         assert!(lines[2].as_ref().unwrap_err().contains("`OnBootSec` counts from the start"));
         assert!(read("[Timer]\n", "x", "UTC")[0].outcome.is_err());
+        assert!(read(text, "-", "UTC")[0].outcome.as_ref().unwrap_err().contains("standard input"));
         assert!(read(text, "x@", "UTC")[0].outcome.as_ref().unwrap_err().contains("template"));
     }
 }
