@@ -28,6 +28,9 @@ _krontab() {
             krontab,describe)
                 cmd="krontab__subcmd__describe"
                 ;;
+            krontab,diff)
+                cmd="krontab__subcmd__diff"
+                ;;
             krontab,explain)
                 cmd="krontab__subcmd__explain"
                 ;;
@@ -39,6 +42,12 @@ _krontab() {
                 ;;
             krontab,help)
                 cmd="krontab__subcmd__help"
+                ;;
+            krontab,ical)
+                cmd="krontab__subcmd__ical"
+                ;;
+            krontab,import)
+                cmd="krontab__subcmd__import"
                 ;;
             krontab,lint)
                 cmd="krontab__subcmd__lint"
@@ -58,6 +67,9 @@ _krontab() {
             krontab,remove)
                 cmd="krontab__subcmd__remove"
                 ;;
+            krontab,simulate)
+                cmd="krontab__subcmd__simulate"
+                ;;
             krontab,why)
                 cmd="krontab__subcmd__why"
                 ;;
@@ -73,6 +85,9 @@ _krontab() {
             krontab__subcmd__help,describe)
                 cmd="krontab__subcmd__help__subcmd__describe"
                 ;;
+            krontab__subcmd__help,diff)
+                cmd="krontab__subcmd__help__subcmd__diff"
+                ;;
             krontab__subcmd__help,explain)
                 cmd="krontab__subcmd__help__subcmd__explain"
                 ;;
@@ -84,6 +99,12 @@ _krontab() {
                 ;;
             krontab__subcmd__help,help)
                 cmd="krontab__subcmd__help__subcmd__help"
+                ;;
+            krontab__subcmd__help,ical)
+                cmd="krontab__subcmd__help__subcmd__ical"
+                ;;
+            krontab__subcmd__help,import)
+                cmd="krontab__subcmd__help__subcmd__import"
                 ;;
             krontab__subcmd__help,lint)
                 cmd="krontab__subcmd__help__subcmd__lint"
@@ -103,6 +124,9 @@ _krontab() {
             krontab__subcmd__help,remove)
                 cmd="krontab__subcmd__help__subcmd__remove"
                 ;;
+            krontab__subcmd__help,simulate)
+                cmd="krontab__subcmd__help__subcmd__simulate"
+                ;;
             krontab__subcmd__help,why)
                 cmd="krontab__subcmd__help__subcmd__why"
                 ;;
@@ -113,7 +137,7 @@ _krontab() {
 
     case "${cmd}" in
         krontab)
-            opts="-h -V --help --version lint explain next prev why describe fuzzy list add remove fmt batch completions man help"
+            opts="-h -V --help --version lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -216,6 +240,40 @@ _krontab() {
                     return 0
                     ;;
                 --identity)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        krontab__subcmd__diff)
+            opts="-h --from --to --as --count --format --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --as)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --count)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -349,7 +407,7 @@ _krontab() {
             return 0
             ;;
         krontab__subcmd__help)
-            opts="lint explain next prev why describe fuzzy list add remove fmt batch completions man help"
+            opts="lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -418,6 +476,20 @@ _krontab() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        krontab__subcmd__help__subcmd__diff)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         krontab__subcmd__help__subcmd__explain)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -461,6 +533,34 @@ _krontab() {
             return 0
             ;;
         krontab__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        krontab__subcmd__help__subcmd__ical)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        krontab__subcmd__help__subcmd__import)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -558,6 +658,20 @@ _krontab() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        krontab__subcmd__help__subcmd__simulate)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         krontab__subcmd__help__subcmd__why)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -565,6 +679,70 @@ _krontab() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        krontab__subcmd__ical)
+            opts="-h --from --to --count --job --as --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --count)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --job)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --as)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        krontab__subcmd__import)
+            opts="-h --from --tz --at --format --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --from)
+                    COMPREPLY=($(compgen -W "crontab system systemd kubernetes" -- "${cur}"))
+                    return 0
+                    ;;
+                --tz)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --at)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -726,6 +904,60 @@ _krontab() {
             fi
             case "${prev}" in
                 --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        krontab__subcmd__simulate)
+            opts="-h --from --to --per --tz --as --svg --html --propose --window-max --format --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --per)
+                    COMPREPLY=($(compgen -W "minute hour" -- "${cur}"))
+                    return 0
+                    ;;
+                --tz)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --as)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --svg)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --propose)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --window-max)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

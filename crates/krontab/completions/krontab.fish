@@ -37,6 +37,10 @@ complete -c krontab -n "__fish_krontab_needs_command" -f -a "list" -d 'List the 
 complete -c krontab -n "__fish_krontab_needs_command" -f -a "add" -d 'Check a krontab file and install it where krond reads it'
 complete -c krontab -n "__fish_krontab_needs_command" -f -a "remove" -d 'Remove an installed job, or an installed file with all its jobs'
 complete -c krontab -n "__fish_krontab_needs_command" -f -a "fmt" -d 'Write krontab files in one canonical spelling'
+complete -c krontab -n "__fish_krontab_needs_command" -f -a "simulate" -d 'Show how many jobs start in every minute or hour, before and after spreading'
+complete -c krontab -n "__fish_krontab_needs_command" -f -a "import" -d 'Turn crontabs, systemd timers and Kubernetes `CronJob`s into a krontab, and tell what would differ'
+complete -c krontab -n "__fish_krontab_needs_command" -f -a "diff" -d 'Show, job by job, which periods of two krontabs fire differently, and when'
+complete -c krontab -n "__fish_krontab_needs_command" -f -a "ical" -d 'Print the future schedule as a calendar (iCalendar, RFC 5545), one event for each start'
 complete -c krontab -n "__fish_krontab_needs_command" -f -a "batch" -d 'Answer many questions, one JSON object a line, in the order they come'
 complete -c krontab -n "__fish_krontab_needs_command" -f -a "completions" -d 'Print a completion script for a shell'
 complete -c krontab -n "__fish_krontab_needs_command" -f -a "man" -d 'Print the manual page, or write the pages of all commands into a directory'
@@ -131,21 +135,60 @@ json\t''"
 complete -c krontab -n "__fish_krontab_using_subcommand fmt" -l check -d 'Write nothing; tell which files are spelled differently'
 complete -c krontab -n "__fish_krontab_using_subcommand fmt" -l write -d 'Write the files, instead of printing them'
 complete -c krontab -n "__fish_krontab_using_subcommand fmt" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c krontab -n "__fish_krontab_using_subcommand simulate" -l from -d 'The first minute, such as 2026-03-01T00:00:00Z [default: now]' -r
+complete -c krontab -n "__fish_krontab_using_subcommand simulate" -l to -d 'The minute after the last; at most five years after --from [default: a week after --from]' -r
+complete -c krontab -n "__fish_krontab_using_subcommand simulate" -l per -d 'What starts are counted in' -r -f -a "minute\t''
+hour\t''"
+complete -c krontab -n "__fish_krontab_using_subcommand simulate" -l tz -d 'The time zone of the hours of the day and of the week that are shown' -r
+complete -c krontab -n "__fish_krontab_using_subcommand simulate" -l as -d 'Answer as if the file, or the directory, were installed at this path: chosen times depend on it' -r -F
+complete -c krontab -n "__fish_krontab_using_subcommand simulate" -l svg -d 'Also write the load curve into this file, as a picture' -r -F
+complete -c krontab -n "__fish_krontab_using_subcommand simulate" -l html -d 'Also write a page into this file: the load curve, a week of hours, and who makes the peaks' -r -F
+complete -c krontab -n "__fish_krontab_using_subcommand simulate" -l propose -d 'Look for windows that lower the peak, and print them as a patch, or write it into this file' -r -F
+complete -c krontab -n "__fish_krontab_using_subcommand simulate" -l window-max -d 'The longest window that is proposed, in whole minutes' -r
+complete -c krontab -n "__fish_krontab_using_subcommand simulate" -l format -d 'How the answer is written: lines of text, or one JSON object' -r -f -a "text\t''
+json\t''"
+complete -c krontab -n "__fish_krontab_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c krontab -n "__fish_krontab_using_subcommand import" -l from -d 'What the files are [default: guessed from path and content, and told]' -r -f -a "crontab\t'A user\'s crontab, as `crontab -l` prints it'
+system\t'/etc/crontab or a file of /etc/cron.d, with a user after the five fields'
+systemd\t'A .timer unit of systemd'
+kubernetes\t'A manifest with `CronJob`s of Kubernetes, in YAML or JSON'"
+complete -c krontab -n "__fish_krontab_using_subcommand import" -l tz -d 'The time zone of the host, or of the controller of the cluster' -r
+complete -c krontab -n "__fish_krontab_using_subcommand import" -l at -d 'The instant to ask about, such as 2026-03-01T12:00:00Z or 2026-03-01T13:00:00+01:00 [default: now]' -r
+complete -c krontab -n "__fish_krontab_using_subcommand import" -l format -d 'How the answer is written: lines of text, or one JSON object' -r -f -a "text\t''
+json\t''"
+complete -c krontab -n "__fish_krontab_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c krontab -n "__fish_krontab_using_subcommand diff" -l from -d 'The first minute, such as 2026-03-01T00:00:00Z [default: now]' -r
+complete -c krontab -n "__fish_krontab_using_subcommand diff" -l to -d 'The minute after the last; at most five years after --from [default: a week after --from]' -r
+complete -c krontab -n "__fish_krontab_using_subcommand diff" -l as -d 'Answer as if both were installed at this path: chosen times depend on it' -r -F
+complete -c krontab -n "__fish_krontab_using_subcommand diff" -l count -d 'How many differences to list of each job, at most 10080' -r
+complete -c krontab -n "__fish_krontab_using_subcommand diff" -l format -d 'How the answer is written: lines of text, or one JSON object' -r -f -a "text\t''
+json\t''"
+complete -c krontab -n "__fish_krontab_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c krontab -n "__fish_krontab_using_subcommand ical" -l from -d 'The first minute, such as 2026-03-01T00:00:00Z [default: now]' -r
+complete -c krontab -n "__fish_krontab_using_subcommand ical" -l to -d 'The minute after the last; at most five years after --from [default: a week after --from]' -r
+complete -c krontab -n "__fish_krontab_using_subcommand ical" -l count -d 'The most events, at most 10080' -r
+complete -c krontab -n "__fish_krontab_using_subcommand ical" -l job -d 'Only this job. May be repeated' -r
+complete -c krontab -n "__fish_krontab_using_subcommand ical" -l as -d 'Answer as if the file, or the directory, were installed at this path: chosen times depend on it' -r -F
+complete -c krontab -n "__fish_krontab_using_subcommand ical" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c krontab -n "__fish_krontab_using_subcommand batch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c krontab -n "__fish_krontab_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c krontab -n "__fish_krontab_using_subcommand man" -s h -l help -d 'Print help'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "lint" -d 'Check krontab files, and point at every mistake'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "explain" -d 'Show how the time of a period was chosen: its window, its seed, its constraints'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "next" -d 'Show the next periods of a job, and when in their windows they run'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "prev" -d 'Show the last periods of a job, the newest first'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "why" -d 'Say why a job does, or does not, run at a time: field by field, and what else stands in the way'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "describe" -d 'Say in a sentence what a cron expression means, and when it occurs next'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "fuzzy" -d 'Compile a phrase such as `daily around 14:00` for an identifier'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "list" -d 'List the installed jobs, and when each runs next'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "add" -d 'Check a krontab file and install it where krond reads it'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "remove" -d 'Remove an installed job, or an installed file with all its jobs'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "fmt" -d 'Write krontab files in one canonical spelling'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "batch" -d 'Answer many questions, one JSON object a line, in the order they come'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "completions" -d 'Print a completion script for a shell'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "man" -d 'Print the manual page, or write the pages of all commands into a directory'
-complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt batch completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "lint" -d 'Check krontab files, and point at every mistake'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "explain" -d 'Show how the time of a period was chosen: its window, its seed, its constraints'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "next" -d 'Show the next periods of a job, and when in their windows they run'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "prev" -d 'Show the last periods of a job, the newest first'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "why" -d 'Say why a job does, or does not, run at a time: field by field, and what else stands in the way'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "describe" -d 'Say in a sentence what a cron expression means, and when it occurs next'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "fuzzy" -d 'Compile a phrase such as `daily around 14:00` for an identifier'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "list" -d 'List the installed jobs, and when each runs next'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "add" -d 'Check a krontab file and install it where krond reads it'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "remove" -d 'Remove an installed job, or an installed file with all its jobs'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "fmt" -d 'Write krontab files in one canonical spelling'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "simulate" -d 'Show how many jobs start in every minute or hour, before and after spreading'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "import" -d 'Turn crontabs, systemd timers and Kubernetes `CronJob`s into a krontab, and tell what would differ'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "diff" -d 'Show, job by job, which periods of two krontabs fire differently, and when'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "ical" -d 'Print the future schedule as a calendar (iCalendar, RFC 5545), one event for each start'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "batch" -d 'Answer many questions, one JSON object a line, in the order they come'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "completions" -d 'Print a completion script for a shell'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "man" -d 'Print the manual page, or write the pages of all commands into a directory'
+complete -c krontab -n "__fish_krontab_using_subcommand help; and not __fish_seen_subcommand_from lint explain next prev why describe fuzzy list add remove fmt simulate import diff ical batch completions man help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

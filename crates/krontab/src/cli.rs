@@ -1,7 +1,8 @@
 //! Arguments become a command, the command an answer, and the answer text or JSON.
 //!
 //! `args` has the commands and the flags they share; each file of `cmd` is one command, with its
-//! flags, its help and what it does. `load` and `config` find the files they are about. What a
+//! flags, its help and what it does. `load`, `config` and `fleet` find the files they are about, and
+//! `simulate` counts what whole fleets of jobs come to, and `import` reads what other schedulers have. What a
 //! command finds out is a `view`, which prints as text and serializes as JSON; `answer` is a view
 //! ready to be printed, and `exit` maps every failure to a documented code.
 //!
@@ -14,10 +15,14 @@ mod clock;
 mod cmd;
 mod config;
 mod exit;
+mod fleet;
+mod import;
 mod install;
 mod load;
 mod periods;
 mod reference;
+mod simulate;
+mod span;
 mod time;
 mod usage;
 mod view;
@@ -59,6 +64,10 @@ fn dispatch(command: Command, zones: &Zones) -> Result<Answer, Failure> {
         Command::Remove(args) => args.run(zones),
         Command::Fmt(args) => args.run(zones),
         Command::Batch(args) => args.run(zones),
+        Command::Simulate(args) => args.run(zones),
+        Command::Import(args) => args.run(zones),
+        Command::Diff(args) => args.run(zones),
+        Command::Ical(args) => args.run(zones),
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(),
         Command::Reference => Ok(Answer::text(reference::markdown())),

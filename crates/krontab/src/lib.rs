@@ -49,7 +49,7 @@
 //!
 //! `file` makes lines, `token` makes tokens of a line, and `parts` finds out which token is what.
 //! `schedule`, `modifier` and `field` (with `command`) read them; `entry` joins them into a job.
-//! `problem` and `code` are how mistakes are told and `secret` what they do not show, `canonical` is what `fmt` writes. `directory`
+//! `problem` and `code` are how mistakes are told and `secret` what they do not show, `canonical` is what `fmt` writes and `edit` changes a line. `directory`
 //! and `security` look at the world, and `loaded` is what they find.
 
 pub mod batch;
@@ -57,6 +57,7 @@ mod canonical;
 mod code;
 mod command;
 mod directory;
+mod edit;
 mod entry;
 mod field;
 mod file;
@@ -75,6 +76,7 @@ use std::collections::HashMap;
 pub use code::{Code, Severity};
 pub use command::{Command, Output, Program, Variable};
 pub use directory::Directory;
+pub use edit::with_window;
 pub use entry::Entry;
 pub use file::{FILE_BYTES_MAX, JOBS_MAX, LINE_BYTES_MAX, read};
 pub use kron_zones::{Database, ZoneNameError, Zones};

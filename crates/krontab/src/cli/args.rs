@@ -27,10 +27,15 @@ Examples:
   When will a job really run, and why did it not run then?
     krontab next backup --file jobs.kron --count 5
     krontab why backup --file jobs.kron --at 2026-03-08T07:30:00Z
+  When do all of them start, and which windows would flatten the peaks?
+    krontab simulate jobs.kron --html load.html --propose
+  What would my crontab be, and what would differ?
+    krontab import /etc/crontab /etc/cron.d --tz Europe/Paris
   Install it.
     krontab add --file jobs.kron
 
-Nothing but `add`, `remove`, `fmt --write` and `man DIR` changes a file, and no command runs a job.
+Nothing but `add`, `remove`, `fmt --write`, `man DIR` and the files that `simulate` is told to write changes a
+file, and no command runs a job.
 `krontab help COMMAND` has examples of each command.
 
 Environment: Without --config, `list`, `add` and `remove` are about /etc/krond.d for root, and otherwise about
@@ -49,6 +54,10 @@ pub(crate) enum Command {
     Add(cmd::add::Add),
     Remove(cmd::remove::Remove),
     Fmt(cmd::fmt::Fmt),
+    Simulate(cmd::simulate::Simulate),
+    Import(cmd::import::Import),
+    Diff(cmd::diff::Diff),
+    Ical(cmd::ical::Ical),
     Batch(cmd::batch::Batch),
     Completions(cmd::completions::Completions),
     Man(cmd::man::Man),

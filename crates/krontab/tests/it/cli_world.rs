@@ -22,9 +22,17 @@ fn neither_locale_nor_time_zone_nor_user_changes_an_answer() {
         &["describe", "30 2 * * *", "--tz", "Europe/Paris", "--format", "json"],
         &["lint", "--file", "bad.kron"],
         &["list", "--config", "."],
+        &["simulate", "herd.kron", "--propose"],
+        &["import", "user.crontab", "apt-daily.timer", "cronjobs.yaml"],
+        &["diff", "jobs.kron", "changed.kron"],
+        &["ical", "jobs.kron"],
     ];
     for question in questions {
-        let at: &[&str] = if question[0] == "lint" { &[] } else { &["--at", "2026-03-07T00:00:00Z"] };
+        let at: &[&str] = match question[0] {
+            "lint" => &[],
+            "simulate" | "diff" | "ical" => &["--from", "2026-03-07T00:00:00Z"],
+            _ => &["--at", "2026-03-07T00:00:00Z"],
+        };
         let mut plain = shell.krontab();
         plain.args(*question).args(at);
         let mut elsewhere = shell.krontab();
@@ -533,4 +541,57 @@ fn a_list_of_jobs_that_never_run_is_not_searched_to_the_end_of_time() {
         // Two million periods of them all are four hundred days of each.
         assert_eq!(job["noneUntil"], "2027-04-10T00:00:00Z", "{job}");
     }
+}
+
+/// Applies a patch of changed lines, as `patch` does: what is taken away must be there.
+fn patched(text: &str, patch: &str) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut at = 0;
+    for line in patch.lines().filter(|line| !line.starts_with("---") && !line.starts_with("+++")) {
+        match line.split_at(1) {
+            ("@", _) => at = line[4..].split(',').next().unwrap().parse::<usize>().unwrap() - 1,
+            ("+", new) => lines[at - 1] = new.to_owned(),
+            (_, old) => {
+                assert_eq!(lines[at], old);
+                at += 1;
+            }
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn a_proposed_patch_applies_and_does_what_it_says() {
+    let shell = Shell::new();
+    let simulated = |file: &str| -> serde_json::Value {
+        let mut command = shell.krontab();
+        command.args(["simulate", file, "--as", "/etc/krond.d/herd", "--propose", "--format", "json"]);
+        command.args(["--from", "2026-03-01T00:00:00Z", "--to", "2026-04-01T00:00:00Z"]);
+        serde_json::from_slice(&output(command, None).stdout).unwrap()
+    };
+    let before = simulated("herd.kron");
+    let text = fs::read_to_string(shell.path().join("herd.kron")).unwrap();
+    let text = patched(&text, before["proposal"]["patch"].as_str().unwrap());
+    fs::write(shell.path().join("flat.kron"), &text).unwrap();
+    let after = simulated("flat.kron");
+    assert!(before["proposal"]["peakAfter"].as_u64() < before["after"]["peak"].as_u64(), "{before}");
+    assert_eq!(after["after"]["peak"], before["proposal"]["peakAfter"]);
+    for kept in ["unschedulablePeriods", "periods", "skippedTimes", "suspended"] {
+        assert_eq!(after[kept], before[kept], "{kept}");
+    }
+    // Nothing is left to be proposed for what now has a window.
+    assert_eq!(after["proposal"]["patch"], "");
+    assert!(text.contains("@win(after,0s) name=pinned") && !text.contains("@win(after,0s) @win"), "{text}");
+}
+
+#[test]
+fn too_many_jobs_are_refused_before_they_are_compared() {
+    let shell = Shell::new();
+    fs::write(shell.path().join("many"), "* * * * * a\n".repeat(10_001)).unwrap();
+    let mut command = shell.krontab();
+    command.args(["import", "many", "--from", "crontab"]);
+    let output = output(command, None);
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.starts_with("error: expected at most 10000 jobs at once"), "{error}");
 }
