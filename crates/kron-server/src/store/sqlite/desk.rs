@@ -48,6 +48,7 @@ impl<'t> Desk<'t> {
 
     /// Does something as a whole or not at all, whatever becomes of the rest of the transaction.
     pub(super) fn in_savepoint<T>(&mut self, work: impl FnOnce(&mut Desk<'_>) -> Answer<T>) -> Answer<T> {
+        self.check_open()?;
         let before = self.memory.clone();
         self.transaction.execute_batch("SAVEPOINT work").map_err(failed)?;
         match work(self) {
@@ -67,7 +68,17 @@ impl<'t> Desk<'t> {
         self.transaction
     }
 
+    /// A full disk undoes a whole transaction. What came after would be committed statement by statement, and
+    /// told to have failed.
+    fn check_open(&self) -> Answer<()> {
+        if self.transaction.is_autocommit() {
+            return Err(Refusal::backend(&"a failure has undone the transaction"));
+        }
+        Ok(())
+    }
+
     pub(super) fn execute(&self, sql: &str, values: &[&dyn ToSql]) -> Answer<usize> {
+        self.check_open()?;
         self.transaction.prepare_cached(sql).and_then(|mut it| it.execute(values)).map_err(failed)
     }
 
@@ -89,6 +100,7 @@ impl<'t> Desk<'t> {
 
     /// Writes a job back after something happened to it.
     pub(super) fn save(&mut self, kept: &Kept) -> Answer<()> {
+        self.check_open()?;
         let job = &kept.job;
         let blocked = self.must_wait(job, Some(kept))?;
         let became_available = job.state == State::Available && kept.state != State::Available;
