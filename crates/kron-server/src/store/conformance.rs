@@ -293,6 +293,25 @@ fn cancel_previous_cancels_what_is_active() {
 }
 
 #[test]
+fn jobs_of_another_policy_are_waited_for() {
+    in_every_store(|mut world| async move {
+        let cron = |policy: &str| json!({"name": "c", "cron": "* * * * *", "overlap_policy": policy});
+        world.register(cron("allow")).await;
+        world.turn(60).await;
+        world.turn(60).await;
+        let running = world.fetch(10).await;
+        assert_eq!(running.len(), 2);
+        world.register(cron("enqueue")).await;
+        world.turn(60).await;
+        assert!(world.fetch(10).await.is_empty(), "enqueue: never beside another");
+        world.ack(&running[0]).await;
+        assert!(world.fetch(10).await.is_empty(), "one of them still runs");
+        world.ack(&running[1]).await;
+        assert_eq!(world.fetch(10).await.len(), 1);
+    });
+}
+
+#[test]
 fn many_due_at_once_all_fire_with_the_same_stamp() {
     in_every_store(|mut world| async move {
         for n in 0..1_201 {

@@ -150,16 +150,20 @@ impl<'t> Desk<'t> {
         if let Some(before) = before.filter(|before| is_in_play(before.state)) {
             return Ok(before.blocked);
         }
+        // The others may have been made while another policy held.
         let sql = "SELECT EXISTS (SELECT 1 FROM jobs WHERE cron = ?1 AND ended_at IS NULL AND blocked = 0 \
-                   AND serial = 1 AND state IN ('available', 'active') AND id <> ?2)";
+                   AND state IN ('available', 'active') AND id <> ?2)";
         self.one(sql, &[&cron.name, &job.id], |row| row.get(0)).map(|found| found.unwrap_or(false))
     }
 
-    /// Lets the next job of its cron job have its turn.
+    /// Lets the next job of its cron job have its turn, unless another has it: jobs that were made under another
+    /// policy wait for nobody.
     fn pass_the_turn(&self, job: &Job) -> Answer<()> {
         let Some(cron) = job.cron.as_ref() else { return Ok(()) };
         let sql = "UPDATE jobs SET blocked = 0 WHERE id = (SELECT id FROM jobs WHERE cron = ?1 AND ended_at IS NULL \
-                   AND blocked = 1 AND state = 'available' ORDER BY priority DESC, seq LIMIT 1)";
+                   AND blocked = 1 AND state = 'available' ORDER BY priority DESC, seq LIMIT 1) \
+                   AND NOT EXISTS (SELECT 1 FROM jobs WHERE cron = ?1 AND ended_at IS NULL AND blocked = 0 \
+                   AND state IN ('available', 'active'))";
         self.execute(sql, &[&cron.name]).map(drop)
     }
 
@@ -271,7 +275,7 @@ impl<'t> Desk<'t> {
 impl Kept {
     /// Whether others waited for it when it was read.
     fn held_the_turn(&self) -> bool {
-        self.job.cron.as_ref().is_some_and(|cron| cron.serial) && is_in_play(self.state) && !self.blocked
+        self.job.cron.is_some() && is_in_play(self.state) && !self.blocked
     }
 }
 

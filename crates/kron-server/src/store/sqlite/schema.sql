@@ -11,7 +11,7 @@ CREATE TABLE jobs (
     due_at     INTEGER,
     worker     TEXT,
     cron       TEXT,
-    -- Whether jobs of its cron job wait for each other; of those in play one at most is not blocked.
+    -- Whether it waits for other jobs of its cron job; in play it is blocked unless none other is there unblocked.
     serial     INTEGER NOT NULL,
     blocked    INTEGER NOT NULL,
     dead_at    INTEGER,
