@@ -98,7 +98,7 @@ pub(super) fn jobs(
         conditions.push(("cron = ?", cron));
     }
     if filter.dead {
-        conditions.push(("(dead_at IS NOT NULL) = ?", &true));
+        conditions.push(("dead_at > ?", &i64::MIN));
     }
     let list = List { table: "jobs", key: "id", descending: true, columns: "body", conditions };
     list.page(connection, page, body, |job: &Job| job.id.clone())

@@ -23,6 +23,8 @@ CREATE INDEX jobs_due ON jobs (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX jobs_open_of_cron ON jobs (cron, state, blocked) WHERE cron IS NOT NULL AND ended_at IS NULL;
 CREATE INDEX jobs_of_worker ON jobs (worker) WHERE worker IS NOT NULL;
 CREATE INDEX jobs_dead ON jobs (dead_at) WHERE dead_at IS NOT NULL;
+CREATE INDEX jobs_dead_in_order ON jobs (id) WHERE dead_at IS NOT NULL;
+CREATE INDEX jobs_of_cron ON jobs (cron, id) WHERE cron IS NOT NULL;
 CREATE INDEX jobs_ended ON jobs (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX jobs_in_queue ON jobs (queue, state);
 
