@@ -93,7 +93,7 @@ pub enum Reason {
     OverlapSkip,
     /// A later one had come due by the time anybody looked.
     PassedOver,
-    /// The schedule was changed and no longer has it.
+    /// The schedule was changed while it waited for its chosen time.
     Rescheduled,
     /// Its time had come.
     Triggered,
@@ -137,7 +137,7 @@ impl Reason {
             Reason::DstSkip => "clocks were set forward and the local time did not come",
             Reason::OverlapSkip => "the run before was still active",
             Reason::PassedOver => "a later occurrence had come due by the time anybody looked",
-            Reason::Rescheduled => "the schedule was changed and no longer has it",
+            Reason::Rescheduled => "the schedule was changed before its chosen time came",
             Reason::Triggered => "its time had come",
             Reason::Unschedulable => "no time tried in its window satisfies the constraints",
         }

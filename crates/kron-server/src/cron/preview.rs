@@ -48,7 +48,7 @@ impl Preview {
         let (cron, compiled) = match stored {
             Some(stored) => {
                 let mut cron = stored.clone();
-                let compiled = cron.redefine(registration.definition, enabled, zones, now)?;
+                let (compiled, _) = cron.redefine(registration.definition, enabled, zones, now)?;
                 (cron, compiled)
             }
             None => {
