@@ -42,7 +42,7 @@ pub struct Occurrence {
 }
 
 /// How much an entry of the record stands for.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Local times that clocks skipped.
@@ -51,6 +51,39 @@ pub enum Kind {
     One,
     /// Several in a row that nobody looked at one by one.
     Range,
+}
+
+/// Where an entry stands in the record: by its time, and then by its kind.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Place {
+    /// The nominal time; of several, the first.
+    pub scheduled: Timestamp,
+    /// One, several in a row, or local times that clocks skipped.
+    pub kind: Kind,
+}
+
+impl Place {
+    /// As a cursor holds it.
+    #[must_use]
+    pub fn key(self) -> String {
+        format!("{} {}", self.kind.name(), self.scheduled.as_second())
+    }
+
+    /// The place that a key stands for, if it is one.
+    #[must_use]
+    pub fn read(key: &str) -> Option<Place> {
+        let (kind, second) = key.split_once(' ')?;
+        let kind = [Kind::Gap, Kind::One, Kind::Range].into_iter().find(|it| it.name() == kind)?;
+        Some(Place { scheduled: Timestamp::from_second(second.parse().ok()?).ok()?, kind })
+    }
+}
+
+impl Occurrence {
+    /// Where it stands in the record.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place { scheduled: self.scheduled, kind: self.kind }
+    }
 }
 
 impl Kind {

@@ -10,7 +10,7 @@ use kron_core::{Decision, Ledger, PeriodId, Policy, Record, RunId, Step, Watch, 
 use kron_schedule::Count;
 use serde_json::json;
 
-use crate::clock::floor_second;
+use crate::clock::{ceil_second, floor_second};
 use crate::event::Event;
 use crate::job::Job;
 use crate::times::stamp;
@@ -163,8 +163,24 @@ impl Cron {
 
     /// The planned times from now on, in order of their nominal times.
     pub fn planned<'c>(&'c self, compiled: &'c Compiled) -> impl Iterator<Item = Decision> + 'c {
-        let pending = self.pending.iter().map(|nominal| decide(&compiled.plan, *nominal));
-        pending.chain(periods_after(&compiled.plan, self.watermark).map(|at| decide(&compiled.plan, at)))
+        self.planned_from(compiled, Timestamp::MIN)
+    }
+
+    /// The same, for nominal times from a whole second on. What lies before it is not walked through.
+    pub fn planned_from<'c>(
+        &'c self,
+        compiled: &'c Compiled,
+        from: Timestamp,
+    ) -> impl Iterator<Item = Decision> + 'c {
+        let before = from.checked_sub(SignedDuration::from_secs(1)).unwrap_or(Timestamp::MIN);
+        let pending = self.pending.iter().copied().filter(move |nominal| *nominal >= from);
+        let coming = periods_after(&compiled.plan, self.watermark.max(before));
+        pending.chain(coming).map(|nominal| decide(&compiled.plan, nominal))
+    }
+
+    /// Whether an occurrence has its outcome.
+    pub(super) fn is_settled(&self, nominal: Timestamp) -> bool {
+        nominal <= self.watermark && !self.pending.contains(&nominal)
     }
 
     fn plan(&self, compiled: &Compiled) -> kron_core::Job {
@@ -339,14 +355,13 @@ fn next_run(plan: &kron_core::Job, ledger: &Ledger, now: Timestamp) -> Option<Ti
 }
 
 /// The nominal times of periods after one, each a whole second.
-fn periods_after(plan: &kron_core::Job, after: Timestamp) -> impl Iterator<Item = Timestamp> + '_ {
+pub(super) fn periods_after(plan: &kron_core::Job, after: Timestamp) -> impl Iterator<Item = Timestamp> + '_ {
     let mut last = after;
     std::iter::from_fn(move || {
-        let at = plan.schedule().next_after(last)?;
-        let floor = floor_second(at);
-        let whole = if at == floor { Some(at) } else { floor.checked_add(SignedDuration::from_secs(1)).ok() };
-        last = whole?;
-        whole
+        // In the last second that there is, no whole one follows.
+        let next = Some(ceil_second(plan.schedule().next_after(last)?)).filter(|next| *next > last);
+        last = next?;
+        next
     })
 }
 

@@ -245,7 +245,7 @@ fn a_fire_is_a_job_an_occurrence_and_an_event() {
         world.turn(0).await;
         let jobs = world.of_cron("minutely", None).await;
         assert_eq!(jobs.len(), 1);
-        let span = Span { from: start(), to: world.now, limit: 10 };
+        let span = Span { from: start(), to: world.now, after: None, limit: 10 };
         let record = world.store.occurrences("minutely", span).await.unwrap();
         assert_eq!(record.len(), 1);
         assert_eq!((record[0].outcome, record[0].job_id.as_ref()), (Outcome::Executed, Some(&jobs[0].id)));

@@ -62,6 +62,8 @@ CREATE TABLE occurrences (
     PRIMARY KEY (cron, scheduled, kind)
 ) WITHOUT ROWID;
 CREATE INDEX occurrences_by_age ON occurrences (actual);
+-- Several in a row are looked for by a time that they may have begun long before.
+CREATE INDEX occurrences_in_a_row ON occurrences (cron, last) WHERE kind = 'range';
 
 CREATE TABLE events (
     seq        INTEGER PRIMARY KEY AUTOINCREMENT,
