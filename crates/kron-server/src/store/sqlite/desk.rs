@@ -58,6 +58,8 @@ impl<'t> Desk<'t> {
             }
             Err(refusal) => {
                 *self.memory = before;
+                // A failure that has undone the whole transaction has undone this too.
+                self.check_open().map_err(|_| refusal.clone())?;
                 self.transaction.execute_batch("ROLLBACK TO work; RELEASE work").map_err(failed)?;
                 Err(refusal)
             }

@@ -191,7 +191,7 @@ mod tests {
         let (_, first, undone, last, ()) =
             tokio::join!(held, open_queue("first"), undone, open_queue("last"), release);
         assert!(first.is_err() && undone.is_err() && last.is_err(), "{first:?} {undone:?} {last:?}");
-        assert!(first.unwrap_err().message.contains("no transaction"), "it is told why");
+        assert_eq!(undone.unwrap_err().message, "the store failed: the disk is full", "it is told why");
         assert_eq!(count(&writer).await, 1, "nothing of what failed was done");
         open_queue("after").await.unwrap();
         assert_eq!(count(&writer).await, 2, "and it goes on");
