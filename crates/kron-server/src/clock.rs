@@ -103,6 +103,13 @@ pub fn floor_second(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second() - i64::from(at.subsec_nanosecond() < 0)).unwrap_or(at)
 }
 
+/// The first whole second that is not before a time.
+#[must_use]
+pub fn ceil_second(at: Timestamp) -> Timestamp {
+    let floor = floor_second(at);
+    if floor == at { at } else { floor.checked_add(Duration::from_secs(1)).unwrap_or(floor) }
+}
+
 /// The time in whole milliseconds, which is how times are stored and shown.
 #[must_use]
 pub fn floor_ms(at: Timestamp) -> Timestamp {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use definition::renamed;
 pub use definition::{Compiled, Definition, Dialect, Overlap, Registration};
-pub use occurrence::{Kind, Occurrence, Outcome, Reason};
+pub use occurrence::{Kind, Occurrence, Outcome, Place, Reason};
 pub use preview::{Preview, RUNS_DEFAULT, RUNS_MAX, Why};
 pub use turn::{Active, Counting, Fire, Turn};
 pub use view::{answer, cron_view, occurrence_view, planned_view};
@@ -57,12 +57,13 @@ impl Cron {
             anchor: now,
             last_run_at: None,
             run_count: 0,
-            watermark: crate::clock::floor_second(now),
+            watermark: Timestamp::MIN,
             pending: Vec::new(),
             gaps_told: now,
             next_run_at: None,
             next_look: None,
         };
+        cron.count_from(compiled, now);
         cron.look_ahead(compiled, now);
         cron
     }
@@ -70,7 +71,7 @@ impl Cron {
     /// The same cron job under another definition. What was due has been settled before.
     ///
     /// A schedule that has not changed goes on as it was; a changed one, and one that is enabled again,
-    /// counts from now.
+    /// counts from now, and what still waited for its chosen time is told of.
     ///
     /// # Errors
     ///
@@ -81,20 +82,23 @@ impl Cron {
         enabled: bool,
         zones: &kron_zones::Zones,
         now: Timestamp,
-    ) -> Result<Compiled, crate::refusal::Refusal> {
+    ) -> Result<(Compiled, Turn), crate::refusal::Refusal> {
         let same = self.definition.schedule_equals(&definition);
         let anchor = if same { self.anchor } else { now };
         let compiled = definition.compile(anchor, zones)?;
+        let mut turn = Turn::default();
         if !same || (enabled && !self.enabled) {
-            self.watermark = self.watermark.max(crate::clock::floor_second(now));
-            self.pending.clear();
-            self.gaps_told = now;
+            // What cannot be compiled any more had nothing that waited.
+            if let Ok(before) = self.definition.compile(self.anchor, zones) {
+                turn = self.give_up(&before, now);
+            }
+            self.count_from(&compiled, now);
         }
         self.definition = definition;
         self.enabled = enabled;
         self.anchor = anchor;
         self.look_ahead(&compiled, now);
-        Ok(compiled)
+        Ok((compiled, turn))
     }
 
     /// The ledger of kron-core.

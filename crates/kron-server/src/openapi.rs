@@ -102,7 +102,6 @@ fn parameters() -> Value {
         "job_types": query("job_types", "Of jobs of these types, with commas in between", text()),
         "limit": query("limit", "How many at most", whole()),
         "offset": query("offset", "How many to leave out", whole()),
-        "page_cursor": query("cursor", "The next_cursor of the page before", time()),
         "queue": query("queue", "Of that queue", text()),
         "queues": query("queues", "Of jobs of these queues, with commas in between", text()),
         "state": query("state", "In that state", json!({"enum": STATES})),

@@ -133,7 +133,7 @@ pub fn table(test_mode: bool) -> Vec<Route> {
 
         Route { query: &["count"], body: Some(Needed("CronPreview")), answers: &[(200, "Preview")], refusals: &[413, 422],
             ..route("post", "/kron/v1/cron/preview", "previewCron", "What a cron job would do, and what would change", post(cron::preview)) },
-        Route { query: &["from", "to", "limit", "page_cursor"], answers: &[(200, "Occurrences")], refusals: &[404],
+        Route { query: &["from", "to", "limit", "cursor"], answers: &[(200, "Occurrences")], refusals: &[404],
             ..route("get", "/kron/v1/cron/{name}/occurrences", "occurrences", "Every due instant, past and future, with its outcome and reason", get(cron::occurrences)) },
         Route { query: &["at"], answers: &[(200, "Why")], refusals: &[404],
             ..route("get", "/kron/v1/cron/{name}/why", "why", "Why a cron job did or did not run at a time", get(cron::why)) },

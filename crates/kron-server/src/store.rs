@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
-use crate::cron::{Compiled, Counting, Cron, Occurrence, Registration};
+use crate::cron::{Compiled, Counting, Cron, Occurrence, Place, Registration};
 use crate::job::{Defaults, Job, Nack, Progress, State};
 use crate::job_view::Page;
 use crate::members::{Members, Raw};
@@ -301,6 +301,8 @@ pub struct Span {
     pub from: Timestamp,
     /// Up to here.
     pub to: Timestamp,
+    /// Where the page before ended.
+    pub after: Option<Place>,
     /// How many at most.
     pub limit: usize,
 }

@@ -27,7 +27,7 @@ impl Stamp {
         let text: String = serde_json::from_str(raw.get()).map_err(|_| wrong(name, expected, raw))?;
         if let Some(relative) = text.strip_prefix('+') {
             let at = read_span(relative)
-                .and_then(|after| now.checked_add(after).ok())
+                .and_then(|after| now.checked_add(after).ok().map(floor_ms))
                 .ok_or_else(|| wrong(name, "a duration such as \"+PT5S\"", raw))?;
             return Ok(Stamp { at, text: stamp(at) });
         }
@@ -130,6 +130,8 @@ mod tests {
         assert_eq!(read("2099-12-31T23:59:59Z").unwrap().text, "2099-12-31T23:59:59Z");
         assert_eq!(read("2026-01-01T00:00:00+02:00").unwrap().at, "2025-12-31T22:00:00Z".parse().unwrap());
         assert_eq!(read("+PT2S").unwrap().text, "1970-01-01T00:00:02Z");
+        // Stores keep milliseconds: what is finer would be due there before it is due here.
+        assert_eq!(read("+PT0.0015S").unwrap().at, Timestamp::from_millisecond(1).unwrap());
         for text in ["2026-01-01T00:00:00", "2026-01-01", "tomorrow", "2026-01-01T00:00:00Z[UTC]", "+5"] {
             let refusal = read(text).unwrap_err();
             assert!(refusal.message.contains("`scheduled_at`"), "{text}: {}", refusal.message);

@@ -42,7 +42,7 @@ pub struct Occurrence {
 }
 
 /// How much an entry of the record stands for.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Local times that clocks skipped.
@@ -51,6 +51,39 @@ pub enum Kind {
     One,
     /// Several in a row that nobody looked at one by one.
     Range,
+}
+
+/// Where an entry stands in the record: by its time, and then by its kind.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Place {
+    /// The nominal time; of several, the first.
+    pub scheduled: Timestamp,
+    /// One, several in a row, or local times that clocks skipped.
+    pub kind: Kind,
+}
+
+impl Place {
+    /// As a cursor holds it.
+    #[must_use]
+    pub fn key(self) -> String {
+        format!("{} {}", self.kind.name(), self.scheduled.as_second())
+    }
+
+    /// The place that a key stands for, if it is one.
+    #[must_use]
+    pub fn read(key: &str) -> Option<Place> {
+        let (kind, second) = key.split_once(' ')?;
+        let kind = [Kind::Gap, Kind::One, Kind::Range].into_iter().find(|it| it.name() == kind)?;
+        Some(Place { scheduled: Timestamp::from_second(second.parse().ok()?).ok()?, kind })
+    }
+}
+
+impl Occurrence {
+    /// Where it stands in the record.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place { scheduled: self.scheduled, kind: self.kind }
+    }
 }
 
 impl Kind {
@@ -93,7 +126,7 @@ pub enum Reason {
     OverlapSkip,
     /// A later one had come due by the time anybody looked.
     PassedOver,
-    /// The schedule was changed and no longer has it.
+    /// The schedule was changed while it waited for its chosen time.
     Rescheduled,
     /// Its time had come.
     Triggered,
@@ -137,7 +170,7 @@ impl Reason {
             Reason::DstSkip => "clocks were set forward and the local time did not come",
             Reason::OverlapSkip => "the run before was still active",
             Reason::PassedOver => "a later occurrence had come due by the time anybody looked",
-            Reason::Rescheduled => "the schedule was changed and no longer has it",
+            Reason::Rescheduled => "the schedule was changed before its chosen time came",
             Reason::Triggered => "its time had come",
             Reason::Unschedulable => "no time tried in its window satisfies the constraints",
         }

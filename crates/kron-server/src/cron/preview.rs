@@ -1,6 +1,7 @@
 //! What a definition would do, before it is saved; and why something did or did not happen.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use kron_core::{Decision, decide};
 use kron_zones::Zones;
 
 use crate::members::{Members, raw};
@@ -10,7 +11,8 @@ use crate::times::stamp;
 
 use super::Cron;
 use super::definition::{Compiled, Registration};
-use super::occurrence::Occurrence;
+use super::occurrence::{Occurrence, Outcome, Reason};
+use super::turn::periods_after;
 use super::view::{occurrence_view, planned_view, warnings};
 
 /// How many next runs are shown, unless somebody asks for another number.
@@ -48,7 +50,7 @@ impl Preview {
         let (cron, compiled) = match stored {
             Some(stored) => {
                 let mut cron = stored.clone();
-                let compiled = cron.redefine(registration.definition, enabled, zones, now)?;
+                let (compiled, _) = cron.redefine(registration.definition, enabled, zones, now)?;
                 (cron, compiled)
             }
             None => {
@@ -106,8 +108,29 @@ pub struct Why<'c> {
     pub compiled: &'c Compiled,
     /// The time that is asked about.
     pub at: Timestamp,
-    /// What the record says about that time, or about the occurrence whose window it lies in.
+    /// The occurrence that it is about, if any.
+    pub about: Option<Decision>,
+    /// What the record says about that occurrence, or else about that time.
     pub recorded: Option<Occurrence>,
+}
+
+impl Compiled {
+    /// The occurrence that a time is about: the one of that time, else the one that is to run then, else the
+    /// latest in whose window it lies.
+    #[must_use]
+    pub fn about(&self, at: Timestamp) -> Option<Decision> {
+        let (opens, closes) = self.plan.window().bounds(at);
+        // The nominal times of windows that may hold it lie as far behind it as a window reaches ahead.
+        let first = at.checked_sub(closes.duration_since(at)).unwrap_or(Timestamp::MIN);
+        let last = at.checked_add(at.duration_since(opens)).unwrap_or(Timestamp::MAX);
+        let before = first.checked_sub(SignedDuration::from_secs(1)).unwrap_or(Timestamp::MIN);
+        let rank = |decision: &Decision| (decision.nominal() == at, decision.chosen() == Some(at));
+        periods_after(&self.plan, before)
+            .take_while(|nominal| *nominal <= last)
+            .map(|nominal| decide(&self.plan, nominal))
+            .filter(|decision| decision.window_start() <= at && at <= decision.window_end())
+            .max_by_key(rank)
+    }
 }
 
 impl Why<'_> {
@@ -126,20 +149,21 @@ impl Why<'_> {
                     .with("matches", &part.matches())
             })
             .collect();
-        let is_occurrence = self.compiled.plan.schedule().matches(self.at);
-        let planned =
-            is_occurrence.then(|| planned_view(self.cron, &kron_core::decide(&self.compiled.plan, self.at)));
-        let answer = match &self.recorded {
-            Some(occurrence) => format!("{}: {}", word(occurrence), occurrence.reason.words()),
-            None if is_occurrence && self.at <= self.cron.watermark => {
-                let created = stamp(self.cron.created_at);
-                format!("not recorded: it lies before the registration at {created}, or beyond what is kept")
+        let is_occurrence = self.about.as_ref().is_some_and(|decision| decision.nominal() == self.at);
+        let planned = self.about.as_ref().map(|decision| planned_view(self.cron, decision));
+        let what = match (&self.recorded, &self.about) {
+            (Some(occurrence), _) => format!("{}: {}", word(occurrence), occurrence.reason.words()),
+            (None, Some(decision)) => self.expected(decision),
+            (None, None) => explained.to_string().lines().next().unwrap_or_default().to_owned(),
+        };
+        let answer = match &self.about {
+            Some(decision) if !is_occurrence => {
+                let chosen = self.recorded.as_ref().map_or(decision.chosen(), |occurrence| occurrence.chosen);
+                let place = if chosen == Some(self.at) { "the chosen time" } else { "in the window" };
+                let (at, nominal) = (stamp(self.at), stamp(decision.nominal()));
+                format!("{at} is {place} of the occurrence of {nominal}, {what}")
             }
-            None if is_occurrence && !self.cron.enabled => {
-                "it will be skipped: the cron job is disabled".into()
-            }
-            None if is_occurrence => "planned: it has not come yet".into(),
-            None => explained.to_string().lines().next().unwrap_or_default().to_owned(),
+            _ => what,
         };
         Object::new()
             .with("cron_name", &self.cron.definition.name)
@@ -152,13 +176,28 @@ impl Why<'_> {
             .maybe("recorded", self.recorded.as_ref().map(occurrence_view).as_ref())
             .maybe("decision", planned.as_ref())
     }
+
+    /// What is to become of an occurrence that the record says nothing of.
+    fn expected(&self, decision: &Decision) -> String {
+        if self.cron.is_settled(decision.nominal()) {
+            let created = stamp(self.cron.created_at);
+            return format!(
+                "not recorded: it lies before the registration at {created}, or beyond what is kept"
+            );
+        }
+        match (self.cron.enabled, decision.chosen()) {
+            (false, _) => "it will be skipped: the cron job is disabled".into(),
+            (true, None) => format!("it will not run: {}", Reason::Unschedulable.words()),
+            (true, Some(_)) => "planned: it has not come yet".into(),
+        }
+    }
 }
 
 fn word(occurrence: &Occurrence) -> &'static str {
     match occurrence.outcome {
-        super::occurrence::Outcome::Executed => "executed",
-        super::occurrence::Outcome::Missed => "missed",
-        super::occurrence::Outcome::Skipped => "skipped",
-        super::occurrence::Outcome::Unschedulable => "unschedulable",
+        Outcome::Executed => "executed",
+        Outcome::Missed => "missed",
+        Outcome::Skipped => "skipped",
+        Outcome::Unschedulable => "unschedulable",
     }
 }

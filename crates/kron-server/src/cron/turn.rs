@@ -10,7 +10,7 @@ use kron_core::{Decision, Ledger, PeriodId, Policy, Record, RunId, Step, Watch, 
 use kron_schedule::Count;
 use serde_json::json;
 
-use crate::clock::floor_second;
+use crate::clock::{ceil_second, floor_second};
 use crate::event::Event;
 use crate::job::Job;
 use crate::times::stamp;
@@ -101,14 +101,50 @@ impl Cron {
                 }
             }
         }
-        for (_, occurrence) in missed {
-            turn.events.push(self.event("cron.missed", actual, &occurrence));
-            turn.occurrences.push(occurrence);
-        }
+        self.tell_missed(missed, actual, &mut turn);
         self.watermark = ledger.watermark().map_or(self.watermark, PeriodId::nominal);
         self.pending = ledger.pending().iter().map(|period| period.nominal()).collect();
         self.look_ahead(compiled, now);
         turn
+    }
+
+    /// Gives up what has begun and waits for its chosen time: from now on another schedule counts, or none of
+    /// what came while it was disabled.
+    pub(super) fn give_up(&mut self, compiled: &Compiled, now: Timestamp) -> Turn {
+        let (mut turn, mut missed) = (Turn::default(), BTreeMap::new());
+        let begun = |decision: &Decision| decision.nominal() <= now;
+        let waiting: Vec<Decision> = self.planned(compiled).take_while(begun).collect();
+        for decision in waiting {
+            if self.enabled {
+                add(&mut missed, of_decision(&decision, Reason::Rescheduled, now));
+            } else {
+                self.skip(of_decision(&decision, Reason::Disabled, now), now, &mut turn);
+            }
+        }
+        self.tell_missed(missed, now, &mut turn);
+        turn
+    }
+
+    /// Counts from now: what was to run before is none of its occurrences.
+    pub(super) fn count_from(&mut self, compiled: &Compiled, now: Timestamp) {
+        self.gaps_told = now;
+        let now = floor_second(now);
+        self.watermark = self.watermark.max(now);
+        self.pending.clear();
+        // A window may have opened before its nominal time, and the time chosen in it may have passed.
+        let lead = SignedDuration::from_secs(compiled.plan.window().opens_before().as_seconds());
+        let horizon = now.checked_add(lead).unwrap_or(Timestamp::MAX);
+        let mut waiting = Vec::new();
+        for nominal in periods_after(&compiled.plan, self.watermark).take_while(|nominal| *nominal <= horizon)
+        {
+            let decision = decide(&compiled.plan, nominal);
+            if decision.chosen().unwrap_or(decision.window_start()) <= now {
+                self.watermark = nominal;
+                self.pending.append(&mut waiting);
+            } else {
+                waiting.push(nominal);
+            }
+        }
     }
 
     /// Finds out when it runs next, and when to look at it next.
@@ -127,8 +163,24 @@ impl Cron {
 
     /// The planned times from now on, in order of their nominal times.
     pub fn planned<'c>(&'c self, compiled: &'c Compiled) -> impl Iterator<Item = Decision> + 'c {
-        let pending = self.pending.iter().map(|nominal| decide(&compiled.plan, *nominal));
-        pending.chain(periods_after(&compiled.plan, self.watermark).map(|at| decide(&compiled.plan, at)))
+        self.planned_from(compiled, Timestamp::MIN)
+    }
+
+    /// The same, for nominal times from a whole second on. What lies before it is not walked through.
+    pub fn planned_from<'c>(
+        &'c self,
+        compiled: &'c Compiled,
+        from: Timestamp,
+    ) -> impl Iterator<Item = Decision> + 'c {
+        let before = from.checked_sub(SignedDuration::from_secs(1)).unwrap_or(Timestamp::MIN);
+        let pending = self.pending.iter().copied().filter(move |nominal| *nominal >= from);
+        let coming = periods_after(&compiled.plan, self.watermark.max(before));
+        pending.chain(coming).map(|nominal| decide(&compiled.plan, nominal))
+    }
+
+    /// Whether an occurrence has its outcome.
+    pub(super) fn is_settled(&self, nominal: Timestamp) -> bool {
+        nominal <= self.watermark && !self.pending.contains(&nominal)
     }
 
     fn plan(&self, compiled: &Compiled) -> kron_core::Job {
@@ -159,9 +211,7 @@ impl Cron {
                             Reason::OverlapSkip => active.first().map(|run| run.job_id.clone()),
                             _ => None,
                         };
-                        let occurrence = Occurrence { active_job_id, ..occurrence };
-                        turn.events.push(self.event("cron.skipped", actual, &occurrence));
-                        turn.occurrences.push(occurrence);
+                        self.skip(Occurrence { active_job_id, ..occurrence }, actual, turn);
                     }
                     _ => add(missed, occurrence),
                 }
@@ -226,10 +276,21 @@ impl Cron {
                 civil,
                 ..entry(gap.at(), Reason::DstSkip, actual)
             };
-            turn.events.push(self.event("cron.skipped", actual, &occurrence));
-            turn.occurrences.push(occurrence);
+            self.skip(occurrence, actual, turn);
         }
         self.gaps_told = self.gaps_told.max(now);
+    }
+
+    fn skip(&self, occurrence: Occurrence, actual: Timestamp, turn: &mut Turn) {
+        turn.events.push(self.event("cron.skipped", actual, &occurrence));
+        turn.occurrences.push(occurrence);
+    }
+
+    fn tell_missed(&self, missed: BTreeMap<Reason, Occurrence>, actual: Timestamp, turn: &mut Turn) {
+        for (_, occurrence) in missed {
+            turn.events.push(self.event("cron.missed", actual, &occurrence));
+            turn.occurrences.push(occurrence);
+        }
     }
 
     fn event(&self, kind: &'static str, actual: Timestamp, occurrence: &Occurrence) -> Event {
@@ -294,14 +355,13 @@ fn next_run(plan: &kron_core::Job, ledger: &Ledger, now: Timestamp) -> Option<Ti
 }
 
 /// The nominal times of periods after one, each a whole second.
-fn periods_after(plan: &kron_core::Job, after: Timestamp) -> impl Iterator<Item = Timestamp> + '_ {
+pub(super) fn periods_after(plan: &kron_core::Job, after: Timestamp) -> impl Iterator<Item = Timestamp> + '_ {
     let mut last = after;
     std::iter::from_fn(move || {
-        let at = plan.schedule().next_after(last)?;
-        let floor = floor_second(at);
-        let whole = if at == floor { Some(at) } else { floor.checked_add(SignedDuration::from_secs(1)).ok() };
-        last = whole?;
-        whole
+        // In the last second that there is, no whole one follows.
+        let next = Some(ceil_second(plan.schedule().next_after(last)?)).filter(|next| *next > last);
+        last = next?;
+        next
     })
 }
 
@@ -494,6 +554,66 @@ mod tests {
         let mut world = World::new(json!({"cron": "0 6 * * *", "kron": never}), "2026-01-01T00:00:00Z");
         assert_eq!(world.next(), "never");
         assert_eq!(world.look("2026-01-01T06:00:00Z"), "-unschedulable 2026-01-01T06:00:00Z");
+    }
+
+    #[test]
+    fn what_was_chosen_before_the_registration_is_no_occurrence() {
+        // Half of these windows have opened by then, and in some the chosen time has passed.
+        let kron = json!({"window": {"mode": "around", "duration": "1h"}, "seed": {"strategy": "daily"}});
+        let registered = at("2026-01-01T05:50:00Z");
+        for salt in 0..20 {
+            let mut kron = kron.clone();
+            kron["seed"]["salt"] = json!(salt.to_string());
+            let definition = json!({"cron": "*/10 * * * *", "kron": kron, "overlap_policy": "allow"});
+            let mut world = World::new(definition, "2026-01-01T05:50:00Z");
+            assert!(at(&world.next()) > registered, "{salt}: {}", world.next());
+            assert!(world.cron.next_look > Some(registered), "{salt}");
+            assert_eq!(world.look("2026-01-01T05:50:00Z"), "", "{salt}");
+            let planned: Vec<Decision> = world.cron.planned(&world.compiled).take(6).collect();
+            assert!(planned.iter().all(|decision| decision.chosen() > Some(registered)), "{salt}");
+            assert!(planned.windows(2).all(|two| two[0].nominal() < two[1].nominal()), "{salt}");
+            // Each of them fires once, in the second that was chosen.
+            let mut chosen: Vec<Timestamp> = planned.iter().filter_map(Decision::chosen).collect();
+            chosen.sort_unstable();
+            for time in chosen {
+                assert!(world.look(&time.to_string()).starts_with('+'), "{salt}: {time}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_waits_for_its_chosen_time_when_the_schedule_changes_is_told() {
+        let kron = json!({"window": {"duration": "30m"}});
+        let definition = json!({"cron": "*/5 * * * *", "kron": kron, "overlap_policy": "allow"});
+        let mut world = World::new(definition, "2026-01-01T00:00:00Z");
+        for minute in 1..50 {
+            world.look(&format!("2026-01-01T00:{minute:02}:00Z"));
+        }
+        let now = at("2026-01-01T00:50:00Z");
+        world.look(&now.to_string());
+        let waiting = world.cron.planned(&world.compiled).take_while(|it| it.nominal() <= now).count() as u64;
+        assert!(waiting > 1, "{waiting}");
+        let mut other = world.cron.definition.clone();
+        other.cron = "7 * * * *".into();
+        let (mut rescheduled, mut disabled) = (world.cron.clone(), world.cron.clone());
+        let (_, turn) = rescheduled.redefine(other, true, &Zones::bundled(), now).unwrap();
+        assert!(turn.fires.is_empty() && turn.cancels.is_empty());
+        let told: Vec<_> = turn.occurrences.iter().map(|it| (it.reason, it.count)).collect();
+        assert_eq!(told, [(Reason::Rescheduled, waiting)]);
+        assert_eq!(turn.events[0].kind, "cron.missed");
+        assert!(rescheduled.pending.is_empty() && rescheduled.watermark == now);
+
+        disabled.enabled = false;
+        let definition = disabled.definition.clone();
+        let (_, turn) = disabled.redefine(definition, true, &Zones::bundled(), now).unwrap();
+        assert_eq!(turn.occurrences.len() as u64, waiting, "each is told to have been skipped");
+        assert!(turn.events.iter().all(|event| event.kind == "cron.skipped"));
+        // The same schedule goes on as it was.
+        let definition = world.cron.definition.clone();
+        let before = (world.cron.watermark, world.cron.pending.clone());
+        let (_, turn) = world.cron.redefine(definition, true, &Zones::bundled(), now).unwrap();
+        assert!(turn.occurrences.is_empty() && turn.events.is_empty());
+        assert_eq!(before, (world.cron.watermark, world.cron.pending));
     }
 
     #[test]

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use jiff::SignedDuration;
+use kron_core::Decision;
 
 use crate::app::App;
-use crate::cron::{self, Compiled, Cron, Dialect, Preview, Registration, Why};
+use crate::clock::{ceil_second, floor_second};
+use crate::cron::{self, Compiled, Cron, Dialect, Kind, Place, Preview, Registration, Why};
 use crate::http::{Answer, Input, MaybeInput, Reply, ok};
-use crate::job_view::job_answer;
+use crate::job_view::{cursor, job_answer, read_cursor};
 use crate::object::Object;
 use crate::refusal::Refusal;
 use crate::store::Span;
@@ -86,29 +88,30 @@ pub(super) async fn occurrences(State(app): State<Arc<App>>, Named(name): Named,
     if from > to {
         return Err(Refusal::request("expected `from` to be before `to`").field("from"));
     }
-    // A page goes on behind the last time of the one before.
-    let start = params.get("cursor").map(|text| from_query(text, "cursor")).transpose()?;
-    let begin = start.map_or(from, |start| start.checked_add(SignedDuration::from_secs(1)).unwrap_or(start));
+    let after = params.get("cursor").map(|text| {
+        let place = read_cursor(text).as_deref().and_then(Place::read);
+        place.ok_or_else(|| super::page::wrong("cursor", "a cursor that an answer gave", text))
+    });
+    let after = after.transpose()?;
     let limit = params.number("limit")?.unwrap_or(OCCURRENCES_DEFAULT).clamp(1, OCCURRENCES_MAX);
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
 
-    let span = Span { from: begin, to, limit: most + 1 };
-    let recorded = app.store.occurrences(&name, span).await?;
-    let mut views: Vec<(jiff::Timestamp, Object)> = recorded
-        .iter()
-        .map(|entry| (entry.last.unwrap_or(entry.scheduled), cron::occurrence_view(entry)))
-        .collect();
-    if views.len() <= most {
-        let planned = cron
-            .planned(&compiled)
-            .skip_while(|decision| decision.nominal() < begin)
-            .take_while(|decision| decision.nominal() <= to)
-            .take(most + 1 - views.len());
-        views.extend(planned.map(|decision| (decision.nominal(), cron::planned_view(&cron, &decision))));
-    }
+    let recorded = app.store.occurrences(&name, Span { from, to, after, limit: most + 1 }).await?;
+    let begin = after.map_or(from, |after| after.scheduled.max(from));
+    let planned = cron
+        .planned_from(&compiled, ceil_second(begin))
+        .map(|decision| (Place { scheduled: decision.nominal(), kind: Kind::One }, decision))
+        .filter(|(place, _)| Some(*place) > after)
+        .take_while(|(place, _)| place.scheduled <= to)
+        .take(most + 1);
+    // Where windows overlap, some wait while later ones have run.
+    let mut views: Vec<(Place, Object)> =
+        recorded.iter().map(|entry| (entry.place(), cron::occurrence_view(entry))).collect();
+    views.extend(planned.map(|(place, decision)| (place, cron::planned_view(&cron, &decision))));
+    views.sort_by_key(|(place, _)| *place);
     let more = views.len() > most;
     views.truncate(most);
-    let next = views.last().filter(|_| more).map(|(last, _)| crate::times::stamp(*last));
+    let next = views.last().filter(|_| more).map(|(place, _)| cursor(&place.key()));
     let shown: Vec<&Object> = views.iter().map(|(_, view)| view).collect();
     let page =
         Object::new().with("limit", &limit).with("has_more", &more).maybe("next_cursor", next.as_ref());
@@ -121,9 +124,11 @@ pub(super) async fn why(State(app): State<Arc<App>>, Named(name): Named, params:
     let Some(at) = params.get("at") else {
         return Err(Refusal::request("expected a time in `at`, but it is missing").field("at"));
     };
-    let at = from_query(at, "at")?;
-    let recorded = app.store.occurrence_at(&name, at).await?;
-    ok(&Why { cron: &cron, compiled: &compiled, at, recorded }.view())
+    let at = floor_second(from_query(at, "at")?);
+    let about = compiled.about(at);
+    let nominal = about.as_ref().map_or(at, Decision::nominal);
+    let recorded = app.store.occurrence_at(&name, nominal).await?;
+    ok(&Why { cron: &cron, compiled: &compiled, at, about, recorded }.view())
 }
 
 pub(super) async fn run(

@@ -245,7 +245,7 @@ fn a_fire_is_a_job_an_occurrence_and_an_event() {
         world.turn(0).await;
         let jobs = world.of_cron("minutely", None).await;
         assert_eq!(jobs.len(), 1);
-        let span = Span { from: start(), to: world.now, limit: 10 };
+        let span = Span { from: start(), to: world.now, after: None, limit: 10 };
         let record = world.store.occurrences("minutely", span).await.unwrap();
         assert_eq!(record.len(), 1);
         assert_eq!((record[0].outcome, record[0].job_id.as_ref()), (Outcome::Executed, Some(&jobs[0].id)));
@@ -289,6 +289,25 @@ fn cancel_previous_cancels_what_is_active() {
         world.turn(60).await;
         assert_eq!(world.state(&first).await, State::Cancelled);
         assert_eq!(world.fetch(9).await.len(), 1);
+    });
+}
+
+#[test]
+fn jobs_of_another_policy_are_waited_for() {
+    in_every_store(|mut world| async move {
+        let cron = |policy: &str| json!({"name": "c", "cron": "* * * * *", "overlap_policy": policy});
+        world.register(cron("allow")).await;
+        world.turn(60).await;
+        world.turn(60).await;
+        let running = world.fetch(10).await;
+        assert_eq!(running.len(), 2);
+        world.register(cron("enqueue")).await;
+        world.turn(60).await;
+        assert!(world.fetch(10).await.is_empty(), "enqueue: never beside another");
+        world.ack(&running[0]).await;
+        assert!(world.fetch(10).await.is_empty(), "one of them still runs");
+        world.ack(&running[1]).await;
+        assert_eq!(world.fetch(10).await.len(), 1);
     });
 }
 

@@ -28,7 +28,7 @@ use super::{
     Answer, Beat, Beaten, Change, Changed, DeadStats, Due, EventQuery, Events, Fetch, JobFilter, PageRequest,
     Queue, Retention, Rules, Span, Store, Worker, WorkerState,
 };
-use desk::{Desk, Memory, body, failed, many, one};
+use desk::{Desk, Memory, body, failed, one};
 use writer::Writer;
 
 /// A store in an SQLite database. One process at a time can have it.
@@ -227,23 +227,12 @@ impl Store for Sqlite {
 
     async fn occurrences(&self, name: &str, span: Span) -> Answer<Vec<Occurrence>> {
         let name = name.to_owned();
-        self.read(move |connection| {
-            let sql = "SELECT body FROM occurrences WHERE cron = ?1 AND last >= ?2 AND scheduled <= ?3 \
-                       ORDER BY scheduled, kind LIMIT ?4";
-            let (from, to) = (span.from.as_second(), span.to.as_second());
-            many(connection, sql, &[&name, &from, &to, &(span.limit as u64)], body)
-        })
-        .await
+        self.read(move |connection| lists::occurrences(connection, &name, &span)).await
     }
 
     async fn occurrence_at(&self, name: &str, at: Timestamp) -> Answer<Option<Occurrence>> {
         let name = name.to_owned();
-        self.read(move |connection| {
-            let sql = "SELECT body FROM occurrences WHERE cron = ?1 AND scheduled <= ?2 AND last >= ?2 \
-                       ORDER BY scheduled DESC, kind = 'one' DESC LIMIT 1";
-            one(connection, sql, &[&name, &at.as_second()], body)
-        })
-        .await
+        self.read(move |connection| lists::occurrence_at(connection, &name, at)).await
     }
 
     async fn events(&self, query: EventQuery) -> Answer<Events> {

@@ -389,3 +389,114 @@ fn the_kron_object_follows_its_registration() {
     let both = merge(cron("x", "@daily", json!({})), json!({"unknown": {"anything": 1}}));
     server.register(both);
 }
+
+/// A server whose job has windows that overlap, after an hour of it.
+fn with_overlapping_windows() -> Server {
+    let server = Server::frozen_at("2026-02-12T20:00:00Z");
+    let kron = json!({"kron": {"window": {"duration": "30m"}}, "overlap_policy": "allow"});
+    server.register(cron(NAME, "*/5 * * * *", kron));
+    server.step_to("2026-02-12T21:00:00Z", 30);
+    server
+}
+
+#[test]
+fn occurrences_of_windows_that_overlap_come_in_order_and_no_page_loses_one() {
+    let server = with_overlapping_windows();
+    let (from, to) = ("2026-02-12T20:00:00Z", "2026-02-12T22:00:00Z");
+    let all = server.occurrences(NAME, from, to);
+    let times: Vec<Timestamp> = all.iter().map(|it| time(&it["scheduled_time"])).collect();
+    let first = instant("2026-02-12T20:05:00Z");
+    let expected: Vec<_> = (0..24).map(|n| first + jiff::SignedDuration::from_mins(5 * n)).collect();
+    assert_eq!(times, expected, "each once, in the order of their nominal times");
+    let outcomes: Vec<&str> = all.iter().map(|it| text(&it["outcome"])).collect();
+    let first_planned = outcomes.iter().position(|outcome| *outcome == "planned").unwrap();
+    assert!(
+        outcomes[first_planned..].contains(&"executed"),
+        "the test needs one that waits while a later one has run: {outcomes:?}"
+    );
+    for limit in [1, 2, 5] {
+        let path = format!("/kron/v1/cron/{NAME}/occurrences?from={from}&to={to}&limit={limit}");
+        let (mut paged, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = server.get(&format!("{path}{cursor}")).is(200, "a page");
+            paged.extend(list(&page["occurrences"]).iter().map(|it| time(&it["scheduled_time"])));
+            let Some(next) = page["pagination"]["next_cursor"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        assert_eq!(paged, expected, "pages of {limit}");
+    }
+    let rows = server.occurrences(NAME, "2026-02-12T20:05:00.001Z", "2026-02-12T20:10:00Z");
+    assert_eq!(rows.len(), 1, "from a moment later, the one before is not asked for: {rows:?}");
+}
+
+#[test]
+fn a_far_future_is_not_walked_to() {
+    let server = Server::frozen_at("2026-02-12T20:00:00Z");
+    server.register(cron(NAME, "* * * * * *", json!({})));
+    // Thirty thousand million occurrences lie before these.
+    let rows = server.occurrences(NAME, "2998-01-01T00:00:00Z", "2998-01-01T00:00:04Z");
+    assert_eq!(rows.len(), 5, "{rows:?}");
+}
+
+#[test]
+fn why_knows_chosen_times_and_windows() {
+    let server = with_overlapping_windows();
+    let why = |at: &str| server.get(&format!("/kron/v1/cron/{NAME}/why?at={at}")).is(200, "why");
+    let all = server.occurrences(NAME, "2026-02-12T20:00:00Z", "2026-02-12T22:00:00Z");
+    for (outcome, said) in
+        [("executed", "executed: its time had come"), ("planned", "planned: it has not come yet")]
+    {
+        let of_outcome = |it: &&Value| it["outcome"] == outcome && it["chosen_time"] != it["scheduled_time"];
+        let row = all.iter().find(of_outcome).unwrap();
+        let (nominal, chosen) = (text(&row["scheduled_time"]), text(&row["chosen_time"]));
+        let answer = why(chosen);
+        let expected = format!("{chosen} is the chosen time of the occurrence of {nominal}, {said}");
+        assert_eq!(answer["answer"], expected, "{answer}");
+        assert_eq!(answer["is_occurrence"], false, "{answer}");
+        assert_eq!(answer["decision"]["scheduled_time"], *nominal, "{answer}");
+        let answer = why(nominal);
+        assert_eq!(answer["answer"], said, "asked for the nominal time: {answer}");
+        assert_eq!(answer["is_occurrence"], true, "{answer}");
+    }
+    let chosen: Vec<&str> = all.iter().filter_map(|it| it["chosen_time"].as_str()).collect();
+    let other = (0..60).map(|second| format!("2026-02-12T20:41:{second:02}Z"));
+    let other = other.into_iter().find(|at| !chosen.contains(&at.as_str())).unwrap();
+    let answer = why(&other);
+    let expected = format!("{other} is in the window of the occurrence of 2026-02-12T20:40:00Z, ");
+    assert!(text(&answer["answer"]).starts_with(&expected), "{answer}");
+}
+
+#[test]
+fn a_changed_schedule_tells_what_it_gives_up() {
+    let server = with_overlapping_windows();
+    let (from, to) = ("2026-02-12T20:00:00Z", "2026-02-12T21:00:00Z");
+    let waiting = server.occurrences(NAME, from, to).iter().filter(|it| it["outcome"] == "planned").count();
+    assert!(waiting > 1, "{waiting}");
+    let body = json!({"name": null, "cron": "7 * * * *"});
+    server.patch(&format!("/ojs/v1/cron/{NAME}"), body).is(200, "null is absent");
+    let missed = server.cron_events("cron.missed", NAME);
+    let last = missed.last().unwrap();
+    assert_eq!(
+        (text(&last["reason"]), last["count"].as_u64()),
+        ("rescheduled", Some(waiting as u64)),
+        "{last}"
+    );
+    let rows = server.occurrences(NAME, from, to);
+    assert!(rows.iter().all(|it| it["outcome"] != "planned"), "nothing is silent: {rows:?}");
+    assert!(rows.iter().any(|it| it["reason"] == "rescheduled"), "{rows:?}");
+}
+
+#[test]
+fn a_window_that_has_opened_before_the_registration_brings_no_run_of_the_past() {
+    let server = Server::frozen_at("2026-02-12T20:50:00Z");
+    let now = instant("2026-02-12T20:50:00Z");
+    let kron = json!({"kron": {"window": {"mode": "around", "duration": "1h"}}});
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        let next = time(&server.register(cron(name, "0 21 * * *", kron.clone()))["next_run_at"]);
+        assert!(next > now, "{name}: {next}");
+    }
+    server.clock("2026-02-12T20:50:01Z");
+    let fired: Vec<_> =
+        server.events("cron.triggered").iter().map(|it| it["data"]["cron_name"].clone()).collect();
+    assert!(fired.is_empty(), "nothing runs because it was registered: {fired:?}");
+}

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use kron_zones::Zones;
 
 use crate::clock::floor_second;
-use crate::cron::{Compiled, Cron, Registration};
+use crate::cron::{Compiled, Cron, Registration, Turn};
 use crate::job::Job;
 use crate::members::{Members, read_as};
 use crate::refusal::Refusal;
@@ -37,8 +37,8 @@ pub(super) fn register(
     };
     settle(desk, rules, zones, &mut cron, floor_second(now), now)?;
     let enabled = enabled.unwrap_or(cron.enabled);
-    let compiled = cron.redefine(definition, enabled, zones, now)?;
-    desk.save_cron(&cron)?;
+    let (compiled, turn) = cron.redefine(definition, enabled, zones, now)?;
+    carry_out(desk, &mut cron, turn, now)?;
     Ok((cron, compiled, false))
 }
 
@@ -47,12 +47,12 @@ pub(super) fn patch(
     rules: &Rules,
     zones: &Zones,
     name: &str,
-    change: Members,
+    mut change: Members,
     now: Timestamp,
 ) -> Answer<(Cron, Compiled)> {
     let Some(mut cron) = desk.cron(name)? else { return Err(Refusal::not_found("cron job", name)) };
-    if let Some(other) = change.0.get("name") {
-        let other: String = read_as(other, "name", "the name of the cron job")?;
+    if let Some(other) = change.take("name") {
+        let other: String = read_as(&other, "name", "the name of the cron job")?;
         if other != name {
             return Err(crate::cron::renamed(name, &other));
         }
@@ -62,8 +62,8 @@ pub(super) fn patch(
     let registration = Registration::read(members, zones, now)?;
     settle(desk, rules, zones, &mut cron, floor_second(now), now)?;
     let enabled = registration.enabled.unwrap_or(cron.enabled);
-    let compiled = cron.redefine(registration.definition, enabled, zones, now)?;
-    desk.save_cron(&cron)?;
+    let (compiled, turn) = cron.redefine(registration.definition, enabled, zones, now)?;
+    carry_out(desk, &mut cron, turn, now)?;
     Ok((cron, compiled))
 }
 
@@ -120,6 +120,11 @@ fn settle(
     let compiled = cron.definition.compile(cron.anchor, zones)?;
     let active = desk.active(&cron.definition.name, rules.counting)?;
     let turn = cron.turn(&compiled, &active, stamp, actual);
+    carry_out(desk, cron, turn, actual)
+}
+
+/// Carries out what was decided about a cron job, and writes it back.
+fn carry_out(desk: &mut Desk<'_>, cron: &mut Cron, turn: Turn, actual: Timestamp) -> Answer<()> {
     let name = cron.definition.name.clone();
     for id in turn.cancels {
         // A job that has ended in the meantime need not be cancelled.
@@ -138,6 +143,7 @@ fn settle(
         );
     }
     desk.tell(turn.events)?;
+    let fires = !turn.fires.is_empty();
     for mut fire in turn.fires {
         if !desk.record(&name, &fire.occurrence)? {
             // Whoever recorded it made its job.
@@ -152,7 +158,7 @@ fn settle(
             seed_hash = fire.occurrence.seed_hash, job = fire.job.id, "fired",
         );
     }
-    if cron.is_serial() {
+    if fires && cron.is_serial() {
         let waiting = desk.waiting(&name)?;
         if waiting > WAITING_UNREMARKABLE {
             tracing::warn!(

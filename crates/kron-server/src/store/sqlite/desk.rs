@@ -48,6 +48,7 @@ impl<'t> Desk<'t> {
 
     /// Does something as a whole or not at all, whatever becomes of the rest of the transaction.
     pub(super) fn in_savepoint<T>(&mut self, work: impl FnOnce(&mut Desk<'_>) -> Answer<T>) -> Answer<T> {
+        self.check_open()?;
         let before = self.memory.clone();
         self.transaction.execute_batch("SAVEPOINT work").map_err(failed)?;
         match work(self) {
@@ -57,6 +58,8 @@ impl<'t> Desk<'t> {
             }
             Err(refusal) => {
                 *self.memory = before;
+                // A failure that has undone the whole transaction has undone this too.
+                self.check_open().map_err(|_| refusal.clone())?;
                 self.transaction.execute_batch("ROLLBACK TO work; RELEASE work").map_err(failed)?;
                 Err(refusal)
             }
@@ -67,7 +70,17 @@ impl<'t> Desk<'t> {
         self.transaction
     }
 
+    /// A full disk undoes a whole transaction. What came after would be committed statement by statement, and
+    /// told to have failed.
+    fn check_open(&self) -> Answer<()> {
+        if self.transaction.is_autocommit() {
+            return Err(Refusal::backend(&"a failure has undone the transaction"));
+        }
+        Ok(())
+    }
+
     pub(super) fn execute(&self, sql: &str, values: &[&dyn ToSql]) -> Answer<usize> {
+        self.check_open()?;
         self.transaction.prepare_cached(sql).and_then(|mut it| it.execute(values)).map_err(failed)
     }
 
@@ -89,6 +102,7 @@ impl<'t> Desk<'t> {
 
     /// Writes a job back after something happened to it.
     pub(super) fn save(&mut self, kept: &Kept) -> Answer<()> {
+        self.check_open()?;
         let job = &kept.job;
         let blocked = self.must_wait(job, Some(kept))?;
         let became_available = job.state == State::Available && kept.state != State::Available;
@@ -138,16 +152,20 @@ impl<'t> Desk<'t> {
         if let Some(before) = before.filter(|before| is_in_play(before.state)) {
             return Ok(before.blocked);
         }
+        // The others may have been made while another policy held.
         let sql = "SELECT EXISTS (SELECT 1 FROM jobs WHERE cron = ?1 AND ended_at IS NULL AND blocked = 0 \
-                   AND serial = 1 AND state IN ('available', 'active') AND id <> ?2)";
+                   AND state IN ('available', 'active') AND id <> ?2)";
         self.one(sql, &[&cron.name, &job.id], |row| row.get(0)).map(|found| found.unwrap_or(false))
     }
 
-    /// Lets the next job of its cron job have its turn.
+    /// Lets the next job of its cron job have its turn, unless another has it: jobs that were made under another
+    /// policy wait for nobody.
     fn pass_the_turn(&self, job: &Job) -> Answer<()> {
         let Some(cron) = job.cron.as_ref() else { return Ok(()) };
         let sql = "UPDATE jobs SET blocked = 0 WHERE id = (SELECT id FROM jobs WHERE cron = ?1 AND ended_at IS NULL \
-                   AND blocked = 1 AND state = 'available' ORDER BY priority DESC, seq LIMIT 1)";
+                   AND blocked = 1 AND state = 'available' ORDER BY priority DESC, seq LIMIT 1) \
+                   AND NOT EXISTS (SELECT 1 FROM jobs WHERE cron = ?1 AND ended_at IS NULL AND blocked = 0 \
+                   AND state IN ('available', 'active'))";
         self.execute(sql, &[&cron.name]).map(drop)
     }
 
@@ -259,7 +277,7 @@ impl<'t> Desk<'t> {
 impl Kept {
     /// Whether others waited for it when it was read.
     fn held_the_turn(&self) -> bool {
-        self.job.cron.as_ref().is_some_and(|cron| cron.serial) && is_in_play(self.state) && !self.blocked
+        self.job.cron.is_some() && is_in_play(self.state) && !self.blocked
     }
 }
 

@@ -5,12 +5,13 @@ use rusqlite::Connection;
 use rusqlite::types::ToSql;
 use serde_json::value::RawValue;
 
-use crate::cron::Cron;
+use crate::clock::ceil_second;
+use crate::cron::{Cron, Occurrence};
 use crate::job::{Job, State};
 use crate::job_view::Page;
 use crate::refusal::Refusal;
 use crate::store::{
-    After, Answer, DeadStats, EventQuery, Events, JobFilter, PageRequest, Queue, Stored, Worker,
+    After, Answer, DeadStats, EventQuery, Events, JobFilter, PageRequest, Queue, Span, Stored, Worker,
 };
 
 use super::desk::{body, many, one};
@@ -98,7 +99,7 @@ pub(super) fn jobs(
         conditions.push(("cron = ?", cron));
     }
     if filter.dead {
-        conditions.push(("(dead_at IS NOT NULL) = ?", &true));
+        conditions.push(("dead_at > ?", &i64::MIN));
     }
     let list = List { table: "jobs", key: "id", descending: true, columns: "body", conditions };
     list.page(connection, page, body, |job: &Job| job.id.clone())
@@ -146,6 +147,44 @@ pub(super) fn crons(
     }
     let list = List { table: "crons", key: "name", descending: false, columns: "body", conditions };
     list.page(connection, page, body, |cron: &Cron| cron.definition.name.clone())
+}
+
+/// Part of the record. Several in a row may have begun before it, and are found by their end: history that
+/// nobody asks for is not walked through.
+pub(super) fn occurrences(connection: &Connection, cron: &str, span: &Span) -> Answer<Vec<Occurrence>> {
+    let (from, to) = (ceil_second(span.from).as_second(), span.to.as_second());
+    let limit = span.limit as u64;
+    let Some(after) = span.after else {
+        let sql = "SELECT body FROM occurrences WHERE cron = ?1 AND kind = 'range' AND last >= ?2 AND scheduled < ?2 \
+                   ORDER BY last LIMIT ?3";
+        let mut found: Vec<Occurrence> = many(connection, sql, &[&cron, &from, &limit], body)?;
+        found.sort_by_key(Occurrence::place);
+        let sql = "SELECT body FROM occurrences WHERE cron = ?1 AND scheduled BETWEEN ?2 AND ?3 \
+                   ORDER BY scheduled, kind LIMIT ?4";
+        found.extend(many(connection, sql, &[&cron, &from, &to, &limit], body)?);
+        found.truncate(span.limit);
+        return Ok(found);
+    };
+    let sql = "SELECT body FROM occurrences WHERE cron = ?1 AND (scheduled, kind) > (?2, ?3) AND last >= ?4 \
+               AND scheduled <= ?5 ORDER BY scheduled, kind LIMIT ?6";
+    let (second, kind) = (after.scheduled.as_second(), after.kind.name());
+    many(connection, sql, &[&cron, &second, &kind, &from, &to, &limit], body)
+}
+
+pub(super) fn occurrence_at(
+    connection: &Connection,
+    cron: &str,
+    at: Timestamp,
+) -> Answer<Option<Occurrence>> {
+    let at = at.as_second();
+    let sql =
+        "SELECT body FROM occurrences WHERE cron = ?1 AND scheduled = ?2 ORDER BY kind = 'one' DESC LIMIT 1";
+    if let Some(exact) = one(connection, sql, &[&cron, &at], body)? {
+        return Ok(Some(exact));
+    }
+    let sql = "SELECT body FROM occurrences WHERE cron = ?1 AND kind = 'range' AND last >= ?2 AND scheduled <= ?2 \
+               ORDER BY last LIMIT 1";
+    one(connection, sql, &[&cron, &at], body)
 }
 
 pub(super) fn dead_stats(connection: &Connection) -> Answer<DeadStats> {

@@ -11,7 +11,7 @@ CREATE TABLE jobs (
     due_at     INTEGER,
     worker     TEXT,
     cron       TEXT,
-    -- Whether jobs of its cron job wait for each other; of those in play one at most is not blocked.
+    -- Whether it waits for other jobs of its cron job; in play it is blocked unless none other is there unblocked.
     serial     INTEGER NOT NULL,
     blocked    INTEGER NOT NULL,
     dead_at    INTEGER,
@@ -23,6 +23,8 @@ CREATE INDEX jobs_due ON jobs (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX jobs_open_of_cron ON jobs (cron, state, blocked) WHERE cron IS NOT NULL AND ended_at IS NULL;
 CREATE INDEX jobs_of_worker ON jobs (worker) WHERE worker IS NOT NULL;
 CREATE INDEX jobs_dead ON jobs (dead_at) WHERE dead_at IS NOT NULL;
+CREATE INDEX jobs_dead_in_order ON jobs (id) WHERE dead_at IS NOT NULL;
+CREATE INDEX jobs_of_cron ON jobs (cron, id) WHERE cron IS NOT NULL;
 CREATE INDEX jobs_ended ON jobs (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX jobs_in_queue ON jobs (queue, state);
 
@@ -60,6 +62,8 @@ CREATE TABLE occurrences (
     PRIMARY KEY (cron, scheduled, kind)
 ) WITHOUT ROWID;
 CREATE INDEX occurrences_by_age ON occurrences (actual);
+-- Several in a row are looked for by a time that they may have begun long before.
+CREATE INDEX occurrences_in_a_row ON occurrences (cron, last) WHERE kind = 'range';
 
 CREATE TABLE events (
     seq        INTEGER PRIMARY KEY AUTOINCREMENT,

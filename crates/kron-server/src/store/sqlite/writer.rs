@@ -77,8 +77,13 @@ impl Writer {
         let order: Order = Box::new(move |desk| {
             let came_to = desk.in_savepoint(work);
             Box::new(move |committed| {
+                let answer = match (committed, came_to) {
+                    // What went wrong says more than that nothing could be committed after it.
+                    (Err(_), Err(own)) if own.code == Code::BackendError => Err(own),
+                    (committed, came_to) => committed.and(came_to),
+                };
                 // Nobody may be waiting any more; what was done stays done.
-                let _ = tell.send(committed.and(came_to));
+                let _ = tell.send(answer);
             })
         });
         let gone = || Refusal::new(Code::BackendUnavailable, "the store has stopped");
@@ -146,4 +151,49 @@ fn look(connection: &Connection) -> Result<Due, Refusal> {
         })
     };
     read().map_err(|error| Refusal::backend(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sqlite::desk::failed;
+
+    fn open() -> Writer {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(include_str!("schema.sql")).unwrap();
+        let memory = Memory { seq: 0, last_event: 0, source: "test".into() };
+        Writer::start(connection, memory).unwrap()
+    }
+
+    async fn count(writer: &Writer) -> i64 {
+        let sql = "SELECT count(*) FROM queues";
+        writer.write(|desk| desk.one(sql, &[], |row| row.get(0))).await.unwrap().unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_shares_a_transaction_that_a_failure_undoes_is_not_done_and_told_so() {
+        let writer = open();
+        let open_queue =
+            |name: &'static str| writer.write(move |desk| desk.open_queue(name, Timestamp::UNIX_EPOCH));
+        open_queue("before").await.unwrap();
+        // The others gather behind this one, and so share a transaction.
+        let (go, gate) = std::sync::mpsc::channel::<()>();
+        let held = writer.write(move |_| Ok(gate.recv().is_ok()));
+        // A full disk does the same to a transaction.
+        let undone = writer.write(|desk| -> Result<(), Refusal> {
+            desk.connection().execute_batch("ROLLBACK").map_err(failed)?;
+            Err(Refusal::backend(&"the disk is full"))
+        });
+        let release = async {
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            go.send(()).unwrap();
+        };
+        let (_, first, undone, last, ()) =
+            tokio::join!(held, open_queue("first"), undone, open_queue("last"), release);
+        assert!(first.is_err() && undone.is_err() && last.is_err(), "{first:?} {undone:?} {last:?}");
+        assert_eq!(undone.unwrap_err().message, "the store failed: the disk is full", "it is told why");
+        assert_eq!(count(&writer).await, 1, "nothing of what failed was done");
+        open_queue("after").await.unwrap();
+        assert_eq!(count(&writer).await, 2, "and it goes on");
+    }
 }
