@@ -25,8 +25,11 @@ struct Args {
     /// Where the database is; made if there is none [default: kron-data].
     #[arg(long, value_name = "DIR", env = "KRON_DATA")]
     data: Option<PathBuf>,
+    /// The database: `sqlite:DIR`, which is the same as --data DIR.
+    #[arg(long, value_name = "URL", env = "KRON_DATABASE", conflicts_with = "data", value_parser = database)]
+    database: Option<PathBuf>,
     /// Show what the server does: a database in a temporary directory, lively cron jobs and a worker.
-    #[arg(long, conflicts_with_all = ["data", "test_mode"])]
+    #[arg(long, conflicts_with_all = ["data", "database", "test_mode"])]
     demo: bool,
     /// Let tests reset the server and set its clock. Never for anything else.
     #[arg(long)]
@@ -98,7 +101,7 @@ fn main() -> ExitCode {
 fn settings(args: Args) -> Result<Settings, String> {
     let mut settings = Settings::load(args.config.as_deref())?;
     settings.listen = args.listen.unwrap_or(settings.listen);
-    settings.data = args.data.unwrap_or(settings.data);
+    settings.data = args.data.or(args.database).unwrap_or(settings.data);
     settings.test_mode = args.test_mode;
     settings.log_format = args.log_format.unwrap_or(settings.log_format);
     settings.counting = match args.overlap_counts {
@@ -107,6 +110,13 @@ fn settings(args: Args) -> Result<Settings, String> {
         None => settings.counting,
     };
     Ok(settings)
+}
+
+fn database(url: &str) -> Result<PathBuf, String> {
+    match url.strip_prefix("sqlite:") {
+        Some(directory) if !directory.is_empty() => Ok(directory.into()),
+        _ => Err("expected sqlite:DIR, since this server keeps everything in SQLite".into()),
+    }
 }
 
 fn failed(message: &str) -> ExitCode {

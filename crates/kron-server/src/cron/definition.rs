@@ -157,7 +157,6 @@ impl Registration {
             Definition { name, cron, timezone, kind, args, meta, options, overlap, description, kron };
         // What would be refused when it fires is refused now.
         definition.compile(now, zones)?;
-        definition.job(now)?;
         Ok(Registration { definition, enabled, dialect })
     }
 }
@@ -167,7 +166,8 @@ impl Definition {
     ///
     /// # Errors
     ///
-    /// If the expression, the zone or the spread is none.
+    /// If the expression, the zone, the spread or the options are none. A definition was checked when it was registered,
+    /// but by the program and the time zones of that day.
     pub fn compile(&self, anchor: Timestamp, zones: &Zones) -> Result<Compiled, Refusal> {
         let zone = zones.find_in(&self.timezone, CronDialect::Ojs).map_err(|error| {
             let refusal = Refusal::request(format!("`timezone`: {error}")).field("timezone");
@@ -192,6 +192,7 @@ impl Definition {
         let dst = spread.dst.unwrap_or(Dst::OJS);
         let schedule = expr.compile(&zone, dst).map_err(wrong)?.anchored_at(anchor);
         let plan = spread.apply(Plan::builder(self.name.clone(), schedule, zone), self.overlap.policy())?;
+        self.job(anchor)?;
         Ok(Compiled { expr, plan })
     }
 
@@ -211,11 +212,14 @@ impl Definition {
         envelope::read(envelope, now)
     }
 
-    /// A job of it for an occurrence, or by hand.
+    /// A job of it for an occurrence, or by hand. The definition has been compiled before.
+    ///
+    /// # Panics
+    ///
+    /// If its options are none, which whoever compiled it has found out.
     #[must_use]
     pub fn marked_job(&self, scheduled: Option<Timestamp>, now: Timestamp) -> Job {
-        // It was read when it was registered.
-        let mut job = self.job(now).unwrap_or_else(|refusal| unreachable!("{}", refusal.message));
+        let mut job = self.job(now).expect("the definition was compiled");
         let serial = self.overlap == Overlap::Enqueue;
         envelope::mark(
             &mut job,

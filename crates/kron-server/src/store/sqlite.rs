@@ -221,8 +221,8 @@ impl Store for Sqlite {
     }
 
     async fn run(&self, name: &str, now: Timestamp) -> Answer<Option<Job>> {
-        let name = name.to_owned();
-        self.write(move |desk| crons::run(desk, &name, now)).await
+        let (name, zones) = (name.to_owned(), Arc::clone(&self.zones));
+        self.write(move |desk| crons::run(desk, &zones, &name, now)).await
     }
 
     async fn occurrences(&self, name: &str, span: Span) -> Answer<Vec<Occurrence>> {
@@ -253,6 +253,11 @@ impl Store for Sqlite {
     }
 
     async fn ping(&self) -> Answer<()> {
+        if *self.writer.is_failing.borrow() {
+            // Only a write can tell whether writes succeed again.
+            let mark = format!("PRAGMA user_version = {SCHEMA_VERSION}");
+            self.write(move |desk| desk.connection().execute_batch(&mark).map_err(failed)).await?;
+        }
         self.read(|connection| one(connection, "SELECT 1", &[], |_| Ok(())).map(drop)).await
     }
 
@@ -364,5 +369,52 @@ fn lock(directory: &Path) -> Result<File, String> {
             ))
         }
         Err(error) => Err(format!("could not lock {}: {error}", path.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::members::Members;
+    use serde_json::json;
+
+    fn open(directory: &Path, zones: &Arc<Zones>) -> Sqlite {
+        let rules = Rules {
+            defaults: crate::job::Defaults::default(),
+            counting: crate::cron::Counting::Active,
+            directives: false,
+            source: "ojs://test".into(),
+        };
+        Sqlite::open(directory, rules, Arc::clone(zones)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_cron_job_whose_zone_is_gone_troubles_nobody_and_can_be_repaired() {
+        let home = tempfile::tempdir().unwrap();
+        let database = home.path().join("zones");
+        fs::create_dir_all(database.join("Test")).unwrap();
+        fs::copy("/usr/share/zoneinfo/UTC", database.join("Test/Place")).unwrap();
+        let now: Timestamp = "2026-01-01T00:00:30Z".parse().unwrap();
+        let zones = Arc::new(Zones::from_directory(&database));
+        let register = |name: &str, zone: &str| {
+            let given = json!({"name": name, "cron": "* * * * *", "timezone": zone, "type": "a.b"});
+            let given = Members::read(given.to_string().as_bytes()).unwrap();
+            Registration::read(given, &zones, now).unwrap()
+        };
+        let store = open(home.path(), &zones);
+        store.register(register("gone", "Test/Place"), now).await.unwrap();
+        store.register(register("here", "UTC"), now).await.unwrap();
+        drop(store);
+
+        let store = open(home.path(), &Arc::new(Zones::bundled()));
+        let later = now + jiff::SignedDuration::from_secs(30);
+        while store.turn(later, later).await.unwrap() {}
+        assert_eq!(store.cron("here").await.unwrap().unwrap().run_count, 1);
+        assert_eq!(store.cron("gone").await.unwrap().unwrap().run_count, 0);
+        assert!(store.run("gone", later).await.is_err(), "it cannot be run either, and that is told");
+        let mut change = Members::default();
+        change.put("timezone", &"UTC");
+        let (cron, _) = store.patch("gone", change, later).await.unwrap();
+        assert_eq!(cron.next_run_at, Some("2026-01-01T00:02:00Z".parse().unwrap()));
     }
 }

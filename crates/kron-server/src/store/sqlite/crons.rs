@@ -35,7 +35,7 @@ pub(super) fn register(
         desk.save_cron(&cron)?;
         return Ok((cron, compiled, true));
     };
-    settle(desk, rules, zones, &mut cron, floor_second(now), now)?;
+    settle_before_a_change(desk, rules, zones, &mut cron, now)?;
     let enabled = enabled.unwrap_or(cron.enabled);
     let (compiled, turn) = cron.redefine(definition, enabled, zones, now)?;
     carry_out(desk, &mut cron, turn, now)?;
@@ -60,7 +60,7 @@ pub(super) fn patch(
     let mut members = cron.definition.members();
     members.0.extend(lay_over(change)?.0);
     let registration = Registration::read(members, zones, now)?;
-    settle(desk, rules, zones, &mut cron, floor_second(now), now)?;
+    settle_before_a_change(desk, rules, zones, &mut cron, now)?;
     let enabled = registration.enabled.unwrap_or(cron.enabled);
     let (compiled, turn) = cron.redefine(registration.definition, enabled, zones, now)?;
     carry_out(desk, &mut cron, turn, now)?;
@@ -123,6 +123,25 @@ fn settle(
     carry_out(desk, cron, turn, actual)
 }
 
+/// Settles what a cron job has due before it is changed. One that cannot be compiled any more, because its zone is
+/// gone, can be changed all the same: that is how it is repaired.
+fn settle_before_a_change(
+    desk: &mut Desk<'_>,
+    rules: &Rules,
+    zones: &Zones,
+    cron: &mut Cron,
+    now: Timestamp,
+) -> Answer<()> {
+    match cron.definition.compile(cron.anchor, zones) {
+        Ok(_) => settle(desk, rules, zones, cron, floor_second(now), now),
+        Err(refusal) => {
+            let name = &cron.definition.name;
+            tracing::warn!(cron = name, error = refusal.message, "what it had due cannot be told");
+            Ok(())
+        }
+    }
+}
+
 /// Carries out what was decided about a cron job, and writes it back.
 fn carry_out(desk: &mut Desk<'_>, cron: &mut Cron, turn: Turn, actual: Timestamp) -> Answer<()> {
     let name = cron.definition.name.clone();
@@ -172,8 +191,9 @@ fn carry_out(desk: &mut Desk<'_>, cron: &mut Cron, turn: Turn, actual: Timestamp
 }
 
 /// Makes a job of a cron job by hand.
-pub(super) fn run(desk: &mut Desk<'_>, name: &str, now: Timestamp) -> Answer<Option<Job>> {
+pub(super) fn run(desk: &mut Desk<'_>, zones: &Zones, name: &str, now: Timestamp) -> Answer<Option<Job>> {
     let Some(cron) = desk.cron(name)? else { return Ok(None) };
+    cron.definition.compile(cron.anchor, zones)?;
     let mut job = cron.definition.marked_job(None, now);
     desk.insert(&job)?;
     desk.tell(job.received())?;

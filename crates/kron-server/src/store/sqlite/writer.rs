@@ -31,6 +31,8 @@ pub(super) struct Writer {
     thread: Option<thread::JoinHandle<()>>,
     pub(super) due: watch::Receiver<Due>,
     pub(super) last_event: watch::Receiver<u64>,
+    /// Whether the last transaction failed.
+    pub(super) is_failing: watch::Receiver<bool>,
 }
 
 impl Writer {
@@ -39,6 +41,7 @@ impl Writer {
         let first = look(&connection)?;
         let (due, due_seen) = watch::channel(first);
         let (last_event, last_event_seen) = watch::channel(memory.last_event);
+        let (is_failing, is_failing_seen) = watch::channel(false);
         let write = move || {
             while let Some(first) = waiting.blocking_recv() {
                 let mut group = vec![first];
@@ -54,6 +57,7 @@ impl Writer {
                 }
                 let last = memory.last_event;
                 last_event.send_if_modified(|known| std::mem::replace(known, last) != last);
+                is_failing.send_replace(done.outcome.is_err());
                 done.tell();
             }
             // Whoever copies the database finds everything in one file.
@@ -65,7 +69,13 @@ impl Writer {
             .name("kron-store".into())
             .spawn(write)
             .map_err(|error| Refusal::backend(&format!("no thread for it: {error}")))?;
-        Ok(Writer { orders: Some(orders), thread: Some(thread), due: due_seen, last_event: last_event_seen })
+        Ok(Writer {
+            orders: Some(orders),
+            thread: Some(thread),
+            due: due_seen,
+            last_event: last_event_seen,
+            is_failing: is_failing_seen,
+        })
     }
 
     /// Has something done in a transaction, and waits until it is durable.
@@ -192,7 +202,9 @@ mod tests {
             tokio::join!(held, open_queue("first"), undone, open_queue("last"), release);
         assert!(first.is_err() && undone.is_err() && last.is_err(), "{first:?} {undone:?} {last:?}");
         assert_eq!(undone.unwrap_err().message, "the store failed: the disk is full", "it is told why");
+        assert!(*writer.is_failing.borrow(), "whoever asks how it does is told");
         assert_eq!(count(&writer).await, 1, "nothing of what failed was done");
+        assert!(!*writer.is_failing.borrow(), "until it has succeeded again");
         open_queue("after").await.unwrap();
         assert_eq!(count(&writer).await, 2, "and it goes on");
     }
