@@ -243,6 +243,7 @@ fn answers() -> Value {
     };
     json!({
         "OpenApi": {"type": "object", "required": ["openapi", "paths"]},
+        "ErrorCatalogue": {"type": "object", "required": ["errors"], "properties": {"errors": {"type": "array"}}},
         "Manifest": {"type": "object", "required": ["specversion", "implementation", "conformance_level", "protocols", "capabilities"]},
         "Health": {"type": "object", "required": ["status", "version", "uptime_seconds", "backend"]},
         "Refusal": {"type": "object", "required": ["error"], "properties": {"error": {

@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+/// Where the catalogue can be read.
+pub const DOCS: &str = "/docs/errors";
+
 /// A request that is not carried out, written for the person who sent it.
 #[derive(Clone, Debug)]
 pub struct Refusal {
@@ -43,6 +46,21 @@ pub enum Code {
 }
 
 impl Code {
+    /// All of them.
+    pub const ALL: [Code; 11] = [
+        Code::BackendError,
+        Code::BackendUnavailable,
+        Code::Conflict,
+        Code::Duplicate,
+        Code::EnvelopeTooLarge,
+        Code::InvalidPayload,
+        Code::InvalidRequest,
+        Code::MethodNotAllowed,
+        Code::NotFound,
+        Code::Unsupported,
+        Code::ValidationError,
+    ];
+
     /// The word on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -82,7 +100,8 @@ impl Code {
     }
 
     /// What to do, where the refusal itself does not say.
-    const fn hint(self) -> &'static str {
+    #[must_use]
+    pub const fn hint(self) -> &'static str {
         match self {
             Code::BackendError => "the server's log says why; the request may be sent again",
             Code::BackendUnavailable => "send the request again after a moment",
@@ -161,7 +180,7 @@ impl Refusal {
             "message": self.message,
             "retryable": self.code.is_retryable(),
             "hint": self.hint.as_deref().unwrap_or(self.code.hint()),
-            "docs_url": format!("/docs/errors#{code}"),
+            "docs_url": format!("{DOCS}#{code}"),
             "details": self.details,
             "request_id": request_id,
         }})

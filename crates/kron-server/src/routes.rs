@@ -67,6 +67,9 @@ pub fn table(test_mode: bool) -> Vec<Route> {
         Route { answers: &[(200, "OpenApi")],
             ..route("get", "/openapi.json", "openapi", "This document", get(meta::openapi)) },
 
+        Route { answers: &[(200, "ErrorCatalogue")],
+            ..route("get", crate::refusal::DOCS, "errors", "The errors that answers name, and what to do about each", get(meta::errors)) },
+
         Route { body: Some(Needed("NewJob")), answers: &[(201, "JobAnswer")], refusals: &[409, 413, 422],
             ..route("post", "/ojs/v1/jobs", "push", "Push a job", post(jobs::push)) },
         Route { body: Some(Needed("NewJobs")), answers: &[(201, "JobBatch")], refusals: &[409, 413, 422],

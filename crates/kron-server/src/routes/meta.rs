@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::clock::instant;
 use crate::http::{Answer, Reply};
+use crate::refusal::Code;
 
 pub(super) async fn manifest(State(app): State<Arc<App>>) -> Answer {
     Ok(Reply::ok(&json!({
@@ -63,6 +64,16 @@ pub(super) async fn health(State(app): State<Arc<App>>) -> Answer {
         },
     });
     Ok(Reply::new(status, &body))
+}
+
+/// The catalogue that errors point to.
+pub(super) async fn errors() -> Answer {
+    let of = |code: &Code| {
+        json!({
+            "code": code.name(), "status": code.status(), "retryable": code.is_retryable(), "hint": code.hint(),
+        })
+    };
+    Ok(Reply::ok(&json!({"errors": Code::ALL.iter().map(of).collect::<Vec<_>>()})))
 }
 
 pub(super) async fn openapi() -> Answer {

@@ -332,3 +332,14 @@ fn errors_name_the_field_that_is_wrong() {
         );
     }
 }
+
+#[test]
+fn what_an_error_points_to_is_there() {
+    let server = Server::new();
+    let refusal = server.get("/ojs/v1/jobs/nobody").refused(404, "not_found", "1.4");
+    let place = text(&refusal["docs_url"]).split('#').next().unwrap().to_owned();
+    let catalogue = server.get(&place).is(200, "the link leads somewhere");
+    let codes: Vec<&str> =
+        catalogue["errors"].as_array().unwrap().iter().map(|it| text(&it["code"])).collect();
+    assert!(codes.contains(&text(&refusal["code"])), "{codes:?}");
+}
