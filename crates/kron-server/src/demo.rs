@@ -95,7 +95,7 @@ async fn work(app: &Arc<App>) {
                 let seconds = if job.kind == "demo.slow" { 14 } else { 1 };
                 tokio::time::sleep(Duration::from_secs(seconds)).await;
                 let change = if job.kind == "demo.flaky" && job.attempt == 1 {
-                    Change::Nack(refused())
+                    Change::Nack(Nack::of("connection", "the partner did not answer"))
                 } else {
                     Change::Ack { worker_id: None, result: Some(raw(&json!({"ok": true}))) }
                 };
@@ -104,20 +104,6 @@ async fn work(app: &Arc<App>) {
             });
         }
         let _ = tokio::time::timeout(Duration::from_secs(1), told.changed()).await;
-    }
-}
-
-fn refused() -> Nack {
-    Nack {
-        worker_id: None,
-        requeue: false,
-        kind: "connection".into(),
-        code: "handler_error".into(),
-        message: "the partner did not answer".into(),
-        class: None,
-        retryable: Some(true),
-        details: None,
-        backtrace: None,
     }
 }
 

@@ -243,6 +243,23 @@ pub struct Nack {
     pub backtrace: Option<Raw>,
 }
 
+impl Nack {
+    /// A failure of that kind, of which nothing else is said.
+    pub fn of(kind: impl Into<String>, message: impl Into<String>) -> Nack {
+        Nack {
+            worker_id: None,
+            requeue: false,
+            kind: kind.into(),
+            code: "handler_error".into(),
+            message: message.into(),
+            class: None,
+            retryable: None,
+            details: None,
+            backtrace: None,
+        }
+    }
+}
+
 /// What holds for every job that does not say otherwise.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Defaults {

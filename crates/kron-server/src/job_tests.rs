@@ -17,17 +17,7 @@ fn push(options: &serde_json::Value) -> Job {
 }
 
 fn nack() -> Nack {
-    Nack {
-        worker_id: None,
-        requeue: false,
-        kind: "oops".into(),
-        code: "handler_error".into(),
-        message: "oops".into(),
-        class: None,
-        retryable: None,
-        details: None,
-        backtrace: None,
-    }
+    Nack::of("oops", "oops")
 }
 
 /// A job in that state.

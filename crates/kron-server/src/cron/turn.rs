@@ -60,6 +60,8 @@ pub struct Fire {
     pub job: Job,
     /// What is told of it.
     pub event: Event,
+    /// When the cron job had fired last before it.
+    pub ran_before: Option<Timestamp>,
 }
 
 /// The most local times that one gap tells of.
@@ -253,13 +255,13 @@ impl Cron {
     fn fire(&mut self, mut occurrence: Occurrence, actual: Timestamp) -> Fire {
         let job = self.definition.marked_job(Some(occurrence.scheduled), actual);
         self.run_count += 1;
-        self.last_run_at = Some(actual);
+        let ran_before = self.last_run_at.replace(actual);
         occurrence.job_id = Some(job.id.clone());
         let event = self
             .event("cron.triggered", actual, &occurrence)
             .with("run_count", self.run_count)
             .with("actual_time", stamp(actual));
-        Fire { occurrence, job, event }
+        Fire { occurrence, job, event, ran_before }
     }
 
     /// Tells of local times that clocks have skipped since the last time.

@@ -163,6 +163,7 @@ fn carry_out(desk: &mut Desk<'_>, cron: &mut Cron, turn: Turn, actual: Timestamp
     }
     desk.tell(turn.events)?;
     let fires = !turn.fires.is_empty();
+    let mut last_run_at = turn.fires.first().map_or(cron.last_run_at, |fire| fire.ran_before);
     for mut fire in turn.fires {
         if !desk.record(&name, &fire.occurrence)? {
             // Whoever recorded it made its job.
@@ -170,6 +171,7 @@ fn carry_out(desk: &mut Desk<'_>, cron: &mut Cron, turn: Turn, actual: Timestamp
             tracing::warn!(cron = name, scheduled = %fire.occurrence.scheduled, "this occurrence has fired before");
             continue;
         }
+        last_run_at = Some(actual);
         desk.insert(&fire.job)?;
         desk.tell(fire.job.received().into_iter().chain([fire.event]))?;
         tracing::info!(
@@ -177,6 +179,7 @@ fn carry_out(desk: &mut Desk<'_>, cron: &mut Cron, turn: Turn, actual: Timestamp
             seed_hash = fire.occurrence.seed_hash, job = fire.job.id, "fired",
         );
     }
+    cron.last_run_at = last_run_at;
     if fires && cron.is_serial() {
         let waiting = desk.waiting(&name)?;
         if waiting > WAITING_UNREMARKABLE {
