@@ -32,3 +32,4 @@ pub mod serve;
 pub mod settings;
 pub mod store;
 pub mod times;
+pub mod token;

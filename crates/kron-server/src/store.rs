@@ -18,15 +18,16 @@ use crate::job::{Defaults, Job, Nack, Progress, State};
 use crate::job_view::Page;
 use crate::members::{Members, Raw};
 use crate::refusal::Refusal;
+use crate::token::Token;
 
-pub use sqlite::Sqlite;
+pub use sqlite::{Sqlite, SqliteTokens};
 
 /// What a verb answers.
 pub type Answer<T> = Result<T, Refusal>;
 
 /// Where everything is kept.
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait Store: Tokens {
     /// Takes jobs in: all of them, or none.
     async fn push(&self, jobs: Vec<Job>) -> Answer<Vec<Job>>;
 
@@ -116,6 +117,23 @@ pub trait Store: Send + Sync {
 
     /// Its word: `sqlite`.
     fn backend(&self) -> &'static str;
+}
+
+/// Where tokens are kept: apart from the rest, since they are made and revoked beside a server that runs.
+#[async_trait]
+pub trait Tokens: Send + Sync {
+    /// All tokens by name, those too that no longer allow anything.
+    async fn tokens(&self) -> Answer<Vec<Token>>;
+
+    /// Takes a new token in. It may have the name of one that no longer allows anything, and replaces it;
+    /// any other name that is taken is a conflict.
+    async fn add_token(&self, token: Token) -> Answer<()>;
+
+    /// Ends a token for good. One that has ended so already is left as it is; none is of an unknown name.
+    async fn revoke_token(&self, name: &str, now: Timestamp) -> Answer<Option<Token>>;
+
+    /// Writes down that tokens were used. Names of none are ignored.
+    async fn note_use(&self, names: Vec<String>, now: Timestamp) -> Answer<()>;
 }
 
 /// When time alone will next change something.

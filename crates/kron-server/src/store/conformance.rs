@@ -16,6 +16,7 @@ use crate::cron::{Counting, Outcome, Registration};
 use crate::job::{Defaults, Job, Nack, State};
 use crate::members::Members;
 use crate::refusal::Code;
+use crate::token::{Hash, Scope, Token};
 
 /// A store with a clock beside it.
 struct World {
@@ -377,6 +378,44 @@ fn pages_of_a_list_miss_nothing_and_repeat_nothing() {
         }
         assert_eq!(names, (0..23).map(|n| format!("job-{n:02}")).collect::<Vec<_>>());
         assert_eq!(world.store.crons(Some(true), all()).await.unwrap().0.len(), 12);
+    });
+}
+
+#[test]
+fn a_token_is_kept_until_it_is_revoked_and_its_name_is_free_once_it_allows_nothing() {
+    in_every_store(|world| async move {
+        let (store, now) = (&world.store, world.now);
+        let later = now + SignedDuration::from_secs(60);
+        let token = |name: &str, byte: u8| Token {
+            name: name.into(),
+            hash: Hash([byte; 32]),
+            scopes: vec![Scope::Enqueue, Scope::Read],
+            created_at: now,
+            expires_at: None,
+            last_used_at: None,
+            revoked_at: None,
+        };
+        let short = Token { expires_at: Some(later), ..token("short", 1) };
+        store.add_token(token("web", 2)).await.unwrap();
+        store.add_token(short.clone()).await.unwrap();
+        assert_eq!(store.tokens().await.unwrap(), [short, token("web", 2)]);
+
+        let taken = store.add_token(token("web", 3)).await.unwrap_err();
+        assert_eq!((taken.code, &*taken.message), (Code::Conflict, "a token named `web` exists"));
+        assert_eq!(store.add_token(token("short", 3)).await.unwrap_err().code, Code::Conflict);
+        store.add_token(Token { created_at: later, ..token("short", 4) }).await.unwrap();
+
+        store.note_use(vec!["web".into(), "nobody".into()], later).await.unwrap();
+        let revoked = store.revoke_token("web", now).await.unwrap().unwrap();
+        assert_eq!((revoked.revoked_at, revoked.last_used_at), (Some(now), Some(later)));
+        let again = store.revoke_token("web", later).await.unwrap().unwrap();
+        assert_eq!(again.revoked_at, Some(now), "it ended when it ended");
+        assert!(store.revoke_token("nobody", now).await.unwrap().is_none());
+        store.reset().await.unwrap();
+        assert_eq!(store.tokens().await.unwrap().len(), 2, "who may do what is no work that could be reset");
+
+        store.add_token(token("web", 5)).await.unwrap();
+        assert_eq!(store.tokens().await.unwrap()[1], token("web", 5), "nothing is left of the one before");
     });
 }
 

@@ -4,6 +4,7 @@ mod crons;
 mod desk;
 mod jobs;
 mod lists;
+mod tokens;
 mod writer;
 
 use std::fs::{self, DirBuilder, File};
@@ -15,7 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use kron_zones::Zones;
-use rusqlite::Connection;
+use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::watch;
 
 use crate::cron::{Compiled, Cron, Occurrence, Registration};
@@ -23,13 +24,16 @@ use crate::job::{Job, State};
 use crate::job_view::Page;
 use crate::members::Members;
 use crate::refusal::Refusal;
+use crate::token::Token;
 
 use super::{
     Answer, Beat, Beaten, Change, Changed, DeadStats, Due, EventQuery, Events, Fetch, JobFilter, PageRequest,
-    Queue, Retention, Rules, Span, Store, Worker, WorkerState,
+    Queue, Retention, Rules, Span, Store, Tokens, Worker, WorkerState,
 };
 use desk::{Desk, Memory, body, failed, one};
 use writer::Writer;
+
+pub use tokens::SqliteTokens;
 
 /// A store in an SQLite database. One process at a time can have it.
 #[derive(Debug)]
@@ -42,8 +46,11 @@ pub struct Sqlite {
     _lock: File,
 }
 
-/// The version of the tables that this program writes.
-const SCHEMA_VERSION: i64 = 1;
+/// How the tables came to be, from nothing. A step is never edited once released: a change is a step more.
+const STEPS: [&str; 2] = [include_str!("sqlite/schema.sql"), include_str!("sqlite/tokens.sql")];
+
+/// The version of the tables that this program writes: how many steps were taken.
+const SCHEMA_VERSION: usize = STEPS.len();
 
 /// For how long a statement waits for another to end. Readers and the writer hardly ever wait at all.
 const BUSY: Duration = Duration::from_secs(10);
@@ -55,17 +62,12 @@ impl Sqlite {
     ///
     /// If another process has it, or it cannot be read, or it is of a later version.
     pub fn open(directory: &Path, rules: Rules, zones: Arc<Zones>) -> Result<Sqlite, String> {
-        let place = directory.display();
-        // What jobs are about is nobody else's business.
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-        made.map_err(|error| format!("could not make the directory {place}: {error}"))?;
+        make_directory(directory)?;
         let lock = lock(directory)?;
-        let path = directory.join("kron.db");
-        let in_file = |error: rusqlite::Error| format!("could not open {}: {error}", path.display());
-        let private = File::options().create(true).append(true).mode(0o600).open(&path);
-        private.map_err(|error| format!("could not open {}: {error}", path.display()))?;
-        let connection = connect(&path).map_err(in_file)?;
-        migrate(&connection, &path.display().to_string())?;
+        let path = directory.join(FILE);
+        let mut connection = open_file(&path)?;
+        migrate(&mut connection, &path)?;
+        let in_file = |error: rusqlite::Error| format!("could not read {}: {error}", path.display());
         let highest = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
         let memory = Memory {
             seq: highest("SELECT max(seq) FROM jobs").map_err(in_file)?.unwrap_or(0),
@@ -274,6 +276,26 @@ impl Store for Sqlite {
     }
 }
 
+#[async_trait]
+impl Tokens for Sqlite {
+    async fn tokens(&self) -> Answer<Vec<Token>> {
+        self.read(tokens::all).await
+    }
+
+    async fn add_token(&self, token: Token) -> Answer<()> {
+        self.write(move |desk| tokens::add(desk.connection(), &token)).await
+    }
+
+    async fn revoke_token(&self, name: &str, now: Timestamp) -> Answer<Option<Token>> {
+        let name = name.to_owned();
+        self.write(move |desk| tokens::revoke(desk.connection(), &name, now)).await
+    }
+
+    async fn note_use(&self, names: Vec<String>, now: Timestamp) -> Answer<()> {
+        self.write(move |desk| tokens::note_use(desk.connection(), &names, now)).await
+    }
+}
+
 /// Connections that only read. Each is used by one reader at a time and then put back.
 #[derive(Debug)]
 struct Readers {
@@ -318,6 +340,22 @@ fn reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+/// The database, in its directory.
+const FILE: &str = "kron.db";
+
+fn make_directory(directory: &Path) -> Result<(), String> {
+    // What jobs are about is nobody else's business.
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(|error| format!("could not make the directory {}: {error}", directory.display()))
+}
+
+fn open_file(path: &Path) -> Result<Connection, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("could not open {}: {error}", path.display());
+    let private = File::options().create(true).append(true).mode(0o600).open(path);
+    private.map_err(|error| failed(&error))?;
+    connect(path).map_err(|error| failed(&error))
+}
+
 /// More prepared statements than this store has.
 const STATEMENTS_MAX: usize = 128;
 
@@ -331,21 +369,37 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn migrate(connection: &Connection, place: &str) -> Result<(), String> {
+/// Takes the steps that are missing, each wholly or not at all.
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), String> {
+    let place = path.display();
     let said = |error: rusqlite::Error| format!("could not read {place}: {error}");
-    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(said)?;
-    match version {
-        0 => {
-            let first = include_str!("sqlite/schema.sql");
-            let step = format!("BEGIN IMMEDIATE; {first} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;");
-            connection.execute_batch(&step).map_err(said)
-        }
-        SCHEMA_VERSION => Ok(()),
-        _ => Err(format!(
-            "expected {place} to be of version {SCHEMA_VERSION}, but found version {version}: \
-             it was written by another kron-server; use that one, or another directory"
-        )),
+    for _ in 0..=SCHEMA_VERSION {
+        let transaction =
+            connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(said)?;
+        let version = version(&transaction).map_err(said)?;
+        let Some(step) = STEPS.get(version) else {
+            return check_version(version, path);
+        };
+        let next = version + 1;
+        let step = format!("{step} PRAGMA user_version = {next};");
+        transaction.execute_batch(&step).and_then(|()| transaction.commit()).map_err(said)?;
     }
+    Ok(())
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<usize> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+fn check_version(version: usize, path: &Path) -> Result<(), String> {
+    if version == SCHEMA_VERSION {
+        return Ok(());
+    }
+    Err(format!(
+        "expected {} to be of version {SCHEMA_VERSION}, but found version {version}: \
+         it was written by another kron-server; use that one, or another directory",
+        path.display()
+    ))
 }
 
 /// Makes sure that no other process uses the directory.
