@@ -23,9 +23,9 @@ use crate::store::{After, Change, EventQuery, Fetch};
 pub async fn run(settings: Settings) -> Result<(), String> {
     let directory = Directory::new()?;
     let settings = Settings { data: directory.0.clone(), ..settings };
-    serve(settings, |address, app| {
-        say(&format!("kron-server listening on http://{address}"));
-        say(&guide(&address.to_string()));
+    serve(settings, |url, app| {
+        say(&format!("kron-server listening on {url}"));
+        say(&guide(url));
         let app = Arc::clone(app);
         tokio::spawn(async move {
             if let Err(message) = show(&app).await {
@@ -54,14 +54,14 @@ fn cron_jobs() -> Vec<Value> {
     ]
 }
 
-fn guide(address: &str) -> String {
+fn guide(url: &str) -> String {
     format!(
         "Five cron jobs and a worker are at work. In another terminal:\n\
-         \n  curl -s http://{address}/ojs/v1/cron\
-         \n  curl -s http://{address}/kron/v1/cron/slow-report/occurrences\
-         \n  curl -s 'http://{address}/kron/v1/cron/nightly-summary/why?at=2027-03-28T01:30:00Z'\
-         \n  curl -s -X POST http://{address}/kron/v1/cron/spread-backup/run\
-         \n  curl -sN http://{address}/ojs/v1/events/stream\
+         \n  curl -s {url}/ojs/v1/cron\
+         \n  curl -s {url}/kron/v1/cron/slow-report/occurrences\
+         \n  curl -s '{url}/kron/v1/cron/nightly-summary/why?at=2027-03-28T01:30:00Z'\
+         \n  curl -s -X POST {url}/kron/v1/cron/spread-backup/run\
+         \n  curl -sN {url}/ojs/v1/events/stream\
          \n\nCtrl-C ends it.\n"
     )
 }

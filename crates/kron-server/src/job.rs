@@ -347,6 +347,21 @@ impl Job {
         Ok(vec![done])
     }
 
+    /// Undoes a claim of which its worker was never told.
+    ///
+    /// # Errors
+    ///
+    /// If that attempt is not under way any more.
+    pub fn take_back(&mut self, attempt: u32, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+        if self.state != State::Active || self.attempt != attempt {
+            return Err(self.conflict("taken back"));
+        }
+        self.release();
+        self.attempt = self.attempt.saturating_sub(1);
+        self.started_at = None;
+        Ok(vec![self.make_available(now)])
+    }
+
     /// The worker could not do it. `spread` from 0 to 1 is the luck in the wait.
     ///
     /// # Errors

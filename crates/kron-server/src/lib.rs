@@ -8,8 +8,9 @@
 //!
 //! `members`, `times`, `retry` and `envelope` read what clients write; `job` is a job's life and `job_view` how
 //! it is shown; `cron` has the same for cron jobs; `event` is what is told; `refusal` is what is refused.
-//! `store` says what must survive and `store/sqlite` keeps it. `http` and `routes` are the way in, `app` the
-//! clockwork, and `serve` puts it all together.
+//! `store` says what must survive and `store/sqlite` keeps it. A client comes in by `listen`, which is held to its
+//! time by `pace` and `limits`, and through `http` (`hosts`, `gate`) to the `routes`. `app` is the clockwork, and
+//! `serve` puts it all together.
 
 pub mod app;
 pub mod clock;
@@ -17,14 +18,19 @@ pub mod cron;
 pub mod demo;
 pub mod envelope;
 pub mod event;
+pub mod gate;
+pub mod hosts;
 pub mod http;
 pub mod job;
 #[cfg(test)]
 mod job_tests;
 pub mod job_view;
+pub mod limits;
+pub mod listen;
 pub mod members;
 pub mod object;
 pub mod openapi;
+pub mod pace;
 pub mod refusal;
 pub mod retry;
 pub mod routes;
@@ -32,4 +38,6 @@ pub mod serve;
 pub mod settings;
 pub mod store;
 pub mod times;
+pub mod tls;
 pub mod token;
+pub mod token_command;

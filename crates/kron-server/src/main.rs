@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 use kron_server::cron::Counting;
 use kron_server::settings::{LogFormat, REFERENCE, Settings};
-use kron_server::{demo, openapi, serve};
+use kron_server::token_command::{self, TokenCommand};
+use kron_server::{demo, hosts, openapi, serve, tls};
 use tracing_subscriber::EnvFilter;
 
 /// An Open Job Spec server: cron jobs, jobs, workers and events over HTTP.
@@ -17,16 +18,25 @@ struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     /// The settings file; `kron-server settings` prints one with every default.
-    #[arg(long, value_name = "FILE", env = "KRON_CONFIG")]
+    #[arg(long, value_name = "FILE", env = "KRON_CONFIG", global = true)]
     config: Option<PathBuf>,
     /// Where to listen [default: 127.0.0.1:8080].
     #[arg(long, value_name = "ADDRESS", env = "KRON_LISTEN")]
     listen: Option<SocketAddr>,
+    /// A name by which clients may call the server, as they send it in Host; several may be given.
+    #[arg(long = "host", value_name = "NAME", value_parser = host)]
+    hosts: Vec<String>,
+    /// The server's certificate and those that vouch for it, in the PEM form. With --tls-key the server speaks TLS.
+    #[arg(long, value_name = "FILE", env = "KRON_TLS_CERT", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The key of the certificate, in the PEM form. A SIGHUP has both read again.
+    #[arg(long, value_name = "FILE", env = "KRON_TLS_KEY", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Where the database is; made if there is none [default: kron-data].
-    #[arg(long, value_name = "DIR", env = "KRON_DATA")]
+    #[arg(long, value_name = "DIR", env = "KRON_DATA", global = true)]
     data: Option<PathBuf>,
     /// The database: `sqlite:DIR`, which is the same as --data DIR.
-    #[arg(long, value_name = "URL", env = "KRON_DATABASE", conflicts_with = "data", value_parser = database)]
+    #[arg(long, value_name = "URL", env = "KRON_DATABASE", conflicts_with = "data", value_parser = database, global = true)]
     database: Option<PathBuf>,
     /// Show what the server does: a database in a temporary directory, lively cron jobs and a worker.
     #[arg(long, conflicts_with_all = ["data", "database", "test_mode"])]
@@ -43,18 +53,23 @@ struct Args {
     log_format: Option<LogFormat>,
 }
 
-#[derive(Clone, Copy, Debug, Subcommand)]
+#[derive(Debug, Subcommand)]
 enum Command {
     /// Print the OpenAPI document of everything that the server answers.
     Openapi,
     /// Print a settings file with every setting and its default.
     Settings,
+    /// Make, list and revoke the tokens of a server, whether it runs or not.
+    #[command(subcommand)]
+    Token(TokenCommand),
 }
 
 const EXAMPLES: &str = "\
 Examples:
   kron-server --demo
   kron-server --listen 127.0.0.1:9000 --data /var/lib/kron-server
+  kron-server token create --name worker-1 --scope work --expires 90d --data /var/lib/kron-server
+  kron-server --listen 0.0.0.0:8443 --host kron.example.org:8443 --tls-cert server.pem --tls-key server.key
   curl -s localhost:8080/ojs/v1/cron -H 'Content-Type: application/json' \\
     -d '{\"name\":\"hello\",\"cron\":\"* * * * *\",\"type\":\"hello.world\"}'
 
@@ -67,8 +82,8 @@ enum OverlapCounts {
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    match args.command {
+    let mut args = Args::parse();
+    match args.command.take() {
         Some(Command::Openapi) => {
             println!("{:#}", openapi::document());
             return ExitCode::SUCCESS;
@@ -76,6 +91,13 @@ fn main() -> ExitCode {
         Some(Command::Settings) => {
             print!("{REFERENCE}");
             return ExitCode::SUCCESS;
+        }
+        Some(Command::Token(command)) => {
+            let done = settings(args).and_then(|settings| token_command::run(&command, &settings.data));
+            return match done {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(message) => failed(&message),
+            };
         }
         None => {}
     }
@@ -101,6 +123,10 @@ fn main() -> ExitCode {
 fn settings(args: Args) -> Result<Settings, String> {
     let mut settings = Settings::load(args.config.as_deref())?;
     settings.listen = args.listen.unwrap_or(settings.listen);
+    settings.hosts.extend(args.hosts);
+    if let (Some(cert), Some(key)) = (args.tls_cert, args.tls_key) {
+        settings.tls = Some(tls::Files { cert, key });
+    }
     settings.data = args.data.or(args.database).unwrap_or(settings.data);
     settings.test_mode = args.test_mode;
     settings.log_format = args.log_format.unwrap_or(settings.log_format);
@@ -110,6 +136,10 @@ fn settings(args: Args) -> Result<Settings, String> {
         None => settings.counting,
     };
     Ok(settings)
+}
+
+fn host(name: &str) -> Result<String, String> {
+    hosts::check_name(name).map(|()| name.to_owned())
 }
 
 fn database(url: &str) -> Result<PathBuf, String> {

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::gate::Need;
 use crate::routes::{Body, Route, table};
 
 /// The document, without what only tests may do.
@@ -28,6 +29,11 @@ pub fn document() -> Value {
                 "content": content("Refusal"),
             }},
             "schemas": schemas(),
+            "securitySchemes": {"token": {
+                "type": "http", "scheme": "bearer",
+                "description": "A token that kron-server token create has made. A server without any, which only its own \
+                                host can reach, asks for none.",
+            }},
         },
     })
 }
@@ -47,7 +53,8 @@ fn operation(route: &Route) -> Value {
         responses.insert(status.to_string(), json!({"description": description, "content": content(body)}));
     }
     let refusal = json!({"$ref": "#/components/responses/Refusal"});
-    for status in [400].iter().chain(route.refusals) {
+    let forbidden: &[u16] = if route.needs == Need::Nothing { &[] } else { &[401, 403] };
+    for status in [400, 421].iter().chain(forbidden).chain(route.refusals) {
         responses.insert(status.to_string(), refusal.clone());
     }
     responses.insert("default".into(), refusal);
@@ -57,6 +64,10 @@ fn operation(route: &Route) -> Value {
         "tags": [route.path.split('/').nth(3).unwrap_or("server")],
         "parameters": parameters,
         "responses": responses,
+        "security": match route.needs {
+            Need::Nothing => json!([]),
+            Need::Scope(scope) => json!([{"token": [scope.name()]}, {}]),
+        },
     });
     if let Some(body) = route.body {
         let (name, needed) = match body {
@@ -251,7 +262,8 @@ fn answers() -> Value {
             "required": ["code", "type", "message", "retryable", "hint", "docs_url", "details", "request_id"],
             "properties": {
                 "code": {"enum": ["backend_error", "backend_unavailable", "conflict", "duplicate", "envelope_too_large",
-                    "invalid_payload", "invalid_request", "not_found", "unsupported", "validation_error"]},
+                    "invalid_payload", "invalid_request", "not_found", "permission_denied", "unauthenticated", "unsupported",
+                    "validation_error"]},
                 "message": {"type": "string", "minLength": 1}, "retryable": {"type": "boolean"},
                 "hint": {"type": "string"}, "details": {"type": "object"}, "request_id": {"type": "string"},
             },

@@ -31,14 +31,24 @@ pub enum Code {
     Duplicate,
     /// The body is larger than is taken.
     EnvelopeTooLarge,
+    /// The body is packed in a way that is not unpacked.
+    Encoded,
     /// The body cannot be read.
     InvalidPayload,
     /// A member or parameter is wrong.
     InvalidRequest,
     /// No such method on that path.
     MethodNotAllowed,
+    /// Meant for another host.
+    Misdirected,
     /// No such thing.
     NotFound,
+    /// Somebody who may not do this.
+    PermissionDenied,
+    /// The body took too long to come.
+    Slow,
+    /// Nobody knows who asks.
+    Unauthenticated,
     /// Something that this server does not do.
     Unsupported,
     /// A retry policy is wrong.
@@ -47,16 +57,21 @@ pub enum Code {
 
 impl Code {
     /// All of them.
-    pub const ALL: [Code; 11] = [
+    pub const ALL: [Code; 16] = [
         Code::BackendError,
         Code::BackendUnavailable,
         Code::Conflict,
         Code::Duplicate,
         Code::EnvelopeTooLarge,
+        Code::Encoded,
         Code::InvalidPayload,
         Code::InvalidRequest,
         Code::MethodNotAllowed,
+        Code::Misdirected,
         Code::NotFound,
+        Code::PermissionDenied,
+        Code::Slow,
+        Code::Unauthenticated,
         Code::Unsupported,
         Code::ValidationError,
     ];
@@ -70,10 +85,12 @@ impl Code {
             Code::Conflict => "conflict",
             Code::Duplicate => "duplicate",
             Code::EnvelopeTooLarge => "envelope_too_large",
-            Code::InvalidPayload => "invalid_payload",
-            Code::InvalidRequest | Code::MethodNotAllowed => "invalid_request",
+            Code::InvalidPayload | Code::Slow => "invalid_payload",
+            Code::InvalidRequest | Code::MethodNotAllowed | Code::Misdirected => "invalid_request",
             Code::NotFound => "not_found",
-            Code::Unsupported => "unsupported",
+            Code::PermissionDenied => "permission_denied",
+            Code::Unauthenticated => "unauthenticated",
+            Code::Encoded | Code::Unsupported => "unsupported",
             Code::ValidationError => "validation_error",
         }
     }
@@ -86,6 +103,11 @@ impl Code {
             Code::BackendUnavailable => 503,
             Code::Conflict | Code::Duplicate => 409,
             Code::EnvelopeTooLarge => 413,
+            Code::Encoded => 415,
+            Code::Misdirected => 421,
+            Code::PermissionDenied => 403,
+            Code::Slow => 408,
+            Code::Unauthenticated => 401,
             Code::InvalidPayload | Code::InvalidRequest => 400,
             Code::MethodNotAllowed => 405,
             Code::NotFound => 404,
@@ -111,6 +133,17 @@ impl Code {
             Code::InvalidPayload => "send a JSON object in UTF-8",
             Code::InvalidRequest | Code::ValidationError => "correct the member that the message names",
             Code::MethodNotAllowed => "the Allow header lists the methods of this path",
+            Code::Encoded => "send the body as it is, without a Content-Encoding",
+            Code::Misdirected => {
+                "the setting `hosts` (or --host) lists the names by which the server may be called"
+            }
+            Code::PermissionDenied => {
+                "use a token that has the scope; kron-server token list shows what each may do"
+            }
+            Code::Slow => "send the body without pauses",
+            Code::Unauthenticated => {
+                "send Authorization: Bearer and a token; kron-server token create --name N --scope S makes one"
+            }
             Code::NotFound => "check the id or the name; GET /ojs/manifest lists what this server offers",
             Code::Unsupported => "GET /ojs/manifest lists what this server offers",
         }

@@ -8,7 +8,9 @@ use serde::Deserialize;
 
 use crate::cron::Counting;
 use crate::job::Defaults;
+use crate::limits::{self, Limits};
 use crate::store::Retention;
+use crate::{hosts, tls};
 
 /// The settings file with every setting and its default.
 pub const REFERENCE: &str = include_str!("kron-server.toml");
@@ -18,6 +20,12 @@ pub const REFERENCE: &str = include_str!("kron-server.toml");
 pub struct Settings {
     /// Where it listens.
     pub listen: SocketAddr,
+    /// By which names clients may call it, beside those that are its host's own.
+    pub hosts: Vec<String>,
+    /// The certificate by which it is known, if it speaks TLS.
+    pub tls: Option<tls::Files>,
+    /// What clients are held to.
+    pub limits: Limits,
     /// Where its database is.
     pub data: PathBuf,
     /// Whether tests may reset it and set its clock. No file can say so.
@@ -68,6 +76,9 @@ impl Settings {
             listen: listen.parse().map_err(|_| {
                 format!("`listen`: expected an address such as \"127.0.0.1:8080\", but found {listen:?}")
             })?,
+            hosts: read_hosts(written.hosts.unwrap_or_default())?,
+            tls: read_tls(written.tls.unwrap_or_default())?,
+            limits: Limits::read(written.limits.unwrap_or_default())?,
             data: written.data.or(default.data).unwrap_or_default(),
             test_mode: false,
             counting: match counting.as_str() {
@@ -99,16 +110,39 @@ impl Settings {
     }
 }
 
+fn read_hosts(names: Vec<String>) -> Result<Vec<String>, String> {
+    names.iter().try_for_each(|name| hosts::check_name(name).map_err(|why| format!("`hosts`: {why}")))?;
+    Ok(names)
+}
+
+fn read_tls(written: Certificate) -> Result<Option<tls::Files>, String> {
+    match (written.cert, written.key) {
+        (None, None) => Ok(None),
+        (Some(cert), Some(key)) => Ok(Some(tls::Files { cert, key })),
+        _ => Err("`tls`: expected both `cert` and `key`, but found only one of them".into()),
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
     listen: Option<String>,
+    hosts: Option<Vec<String>>,
+    tls: Option<Certificate>,
+    limits: Option<limits::Written>,
     data: Option<PathBuf>,
     overlap_counts: Option<String>,
     timeout: Option<String>,
     visibility_timeout: Option<String>,
     log_format: Option<LogFormat>,
     retention: Option<Kept>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Certificate {
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
 }
 
 #[derive(Default, Deserialize)]
@@ -139,6 +173,7 @@ mod tests {
     fn the_reference_says_the_defaults() {
         assert_eq!(Settings::read(REFERENCE).unwrap(), Settings::read("").unwrap());
         assert_eq!(Settings::read("").unwrap().retention, Retention::default());
+        assert_eq!(Settings::read("").unwrap().limits, Limits::default());
         assert_eq!(Settings::read("").unwrap().defaults, Defaults::default());
     }
 
@@ -153,6 +188,13 @@ mod tests {
                 "overlap_counts = \"all\"",
                 "`overlap_counts`: expected \"active\" or \"unfinished\", but found \"all\"",
             ),
+            ("tls.cert = \"c.pem\"", "`tls`: expected both `cert` and `key`, but found only one of them"),
+            (
+                "hosts = [\"https://kron.lan\"]",
+                "`hosts`: expected a name as clients send it in Host, such as \"kron.example.org\" or \"kron.lan:8080\", \
+                 but found `https://kron.lan`",
+            ),
+            ("limits.connections = 0", "`limits.connections`: expected 1 to 100000, but found 0"),
             ("timeout = \"0s\"", "`timeout`: expected more than nothing, but found \"0s\""),
         ] {
             assert_eq!(Settings::read(text).unwrap_err(), message);

@@ -178,6 +178,11 @@ pub enum Change {
     Report(Progress),
     /// It is taken out of the dead letters.
     Revive,
+    /// The answer that handed it out never reached its worker, so that attempt never was.
+    TakeBack {
+        /// Which attempt.
+        attempt: u32,
+    },
 }
 
 /// A job after a change.

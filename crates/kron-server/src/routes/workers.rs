@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::envelope::check_queue;
-use crate::http::{Answer, Input, ok};
-use crate::job::Nack;
+use crate::http::{Answer, Cargo, Input, Reply, ok};
+use crate::job::{Job, Nack};
 use crate::job_view::{job_view, verdict};
 use crate::members::{Members, Raw, read_as, wrong};
 use crate::object::Object;
@@ -72,7 +72,7 @@ pub(super) async fn fetch(State(app): State<Arc<App>>, Input(mut given): Input) 
     let mut ending = app.ending.clone();
     let jobs = loop {
         told.borrow_and_update();
-        let jobs = app.store.fetch(fetch.clone(), app.clock.now()).await?;
+        let jobs = claim(&app, fetch.clone()).await?;
         if !jobs.is_empty() || wait.is_none() || *ending.borrow() {
             break jobs;
         }
@@ -83,7 +83,59 @@ pub(super) async fn fetch(State(app): State<Arc<App>>, Input(mut given): Input) 
         }
     };
     let views: Vec<Object> = jobs.iter().map(job_view).collect();
-    ok(&Object::new().with("jobs", &views).maybe("job", views.first()))
+    let reply = Reply::ok(&Object::new().with("jobs", &views).maybe("job", views.first()));
+    Ok(reply.unless_lost(jobs))
+}
+
+/// Claims jobs. They are claimed by the store whether anybody still waits for them or not, so somebody always does.
+async fn claim(app: &Arc<App>, fetch: Fetch) -> Result<Claimed, Refusal> {
+    let app = Arc::clone(app);
+    let claim = tokio::spawn(async move {
+        let jobs = app.store.fetch(fetch, app.clock.now()).await?;
+        Ok(Claimed { app, jobs })
+    });
+    claim.await.map_err(|error| Refusal::backend(&error))?
+}
+
+/// Jobs on the way to their worker. Dropped before they are sent, they are given back: a worker that is gone would
+/// only keep them from others until its silence is noticed.
+struct Claimed {
+    app: Arc<App>,
+    jobs: Vec<Job>,
+}
+
+impl std::ops::Deref for Claimed {
+    type Target = [Job];
+
+    fn deref(&self) -> &[Job] {
+        &self.jobs
+    }
+}
+
+impl Cargo for Claimed {
+    fn sent(&mut self) {
+        self.jobs.clear();
+    }
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        let claims: Vec<(String, u32)> = self.jobs.drain(..).map(|job| (job.id, job.attempt)).collect();
+        let (false, Ok(runtime)) = (claims.is_empty(), tokio::runtime::Handle::try_current()) else { return };
+        let app = Arc::clone(&self.app);
+        runtime.spawn(async move {
+            for (id, attempt) in claims {
+                match app.store.change(&id, Change::TakeBack { attempt }, app.clock.now()).await {
+                    Ok(_) => {
+                        tracing::info!(job = id, "given back, since its worker was gone before it was told");
+                    }
+                    Err(refusal) => {
+                        tracing::warn!(job = id, error = refusal.message, "could not be given back");
+                    }
+                }
+            }
+        });
+    }
 }
 
 pub(super) async fn ack(State(app): State<Arc<App>>, Input(mut given): Input) -> Answer {
@@ -214,4 +266,109 @@ fn visibility(given: &mut Members) -> Result<Option<u64>, Refusal> {
     let raw: Option<Raw> = given.take("visibility_timeout_ms");
     let read = |raw: Raw| read_as::<u32>(&raw, "visibility_timeout_ms", "a number of milliseconds");
     Ok(raw.map(read).transpose()?.map(u64::from).filter(|ms| *ms > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use axum::response::{IntoResponse, Response};
+    use futures_util::StreamExt;
+    use kron_zones::Zones;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::clock::{Clock, instant};
+    use crate::job::State as JobState;
+    use crate::store::{Retention, Rules, Sqlite};
+
+    /// A server with one job in it.
+    async fn world(directory: &std::path::Path) -> (Arc<App>, String) {
+        let zones = Arc::new(Zones::bundled());
+        let rules = Rules {
+            defaults: crate::job::Defaults::default(),
+            counting: crate::cron::Counting::Active,
+            directives: false,
+            source: "ojs://test".into(),
+        };
+        let store = Sqlite::open(directory, rules, Arc::clone(&zones)).unwrap();
+        let app = Arc::new(App {
+            store: Arc::new(store),
+            clock: Clock::System,
+            zones,
+            retention: Retention::default(),
+            test_mode: false,
+            started: instant(),
+            ending: watch::channel(false).1,
+            looked: tokio::sync::Mutex::new(None),
+        });
+        let given = Members::read(br#"{"type":"a.b","args":[]}"#).unwrap();
+        let job = crate::envelope::read(given, app.clock.now()).unwrap();
+        let id = app.store.push(vec![job]).await.unwrap().remove(0).id;
+        (app, id)
+    }
+
+    fn wish() -> Fetch {
+        Fetch { queues: vec!["default".into()], count: 1, worker_id: Some("w".into()), visibility_ms: None }
+    }
+
+    async fn state(app: &App, id: &str) -> (JobState, u32) {
+        let job = app.store.job(id, app.clock.now()).await.unwrap().unwrap();
+        (job.state, job.attempt)
+    }
+
+    async fn is_given_back(app: &App, id: &str) -> bool {
+        for _ in 0..6_000 {
+            if state(app, id).await == (JobState::Available, 0) {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        false
+    }
+
+    fn answer(jobs: Claimed) -> Response {
+        Reply::ok(&json!({"jobs": ["some"]})).unless_lost(jobs).into_response()
+    }
+
+    #[tokio::test]
+    async fn jobs_whose_worker_is_gone_before_it_is_told_are_given_back_as_if_nothing_had_been() {
+        let home = tempfile::tempdir().unwrap();
+        let (app, id) = world(home.path()).await;
+        // Gone while the store claims: the claim is under way and nobody waits for it.
+        {
+            let mut claiming = pin!(claim(&app, wish()));
+            let polled = claiming.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(matches!(polled, Poll::Pending));
+        }
+        // It must have been claimed before it can be given back; it tells of both.
+        let told = app.store.last_event();
+        for _ in 0..6_000 {
+            if *told.borrow() >= 3 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(*told.borrow() >= 3, "it was enqueued, started and enqueued again");
+        assert!(is_given_back(&app, &id).await, "{:?}", state(&app, &id).await);
+
+        // Gone before its answer is written.
+        let response = answer(claim(&app, wish()).await.unwrap());
+        assert_eq!(state(&app, &id).await, (JobState::Active, 1));
+        drop(response);
+        assert!(is_given_back(&app, &id).await);
+
+        // An answer that was written stays, whoever reads it.
+        let response = answer(claim(&app, wish()).await.unwrap());
+        let mut body = response.into_body().into_data_stream();
+        assert_eq!(body.next().await.unwrap().unwrap(), r#"{"jobs":["some"]}"#);
+        drop(body);
+        assert_eq!(state(&app, &id).await, (JobState::Active, 1));
+
+        // What has happened since is not undone.
+        let late = Change::TakeBack { attempt: 7 };
+        assert!(app.store.change(&id, late, app.clock.now()).await.is_err());
+        assert_eq!(state(&app, &id).await, (JobState::Active, 1));
+    }
 }

@@ -41,3 +41,12 @@ mod kill9;
 
 /// Do commands run for jobs?
 mod worker;
+
+/// Who may do what, and by which name may it be called?
+mod gate;
+
+/// Does it hold against clients that are slow, silent, large or lying?
+mod hostile;
+
+/// Does it speak TLS, and do workers over it?
+mod tls;

@@ -57,6 +57,31 @@ impl Home {
         command
     }
 
+    /// Makes a token with `kron-server token create`, and returns its secret.
+    #[track_caller]
+    pub(crate) fn token(&self, name: &str, scopes: &[&str], more: &[&str]) -> String {
+        let mut arguments = vec!["create", "--name", name];
+        scopes.iter().for_each(|scope| arguments.extend(["--scope", scope]));
+        let output = self.token_command(&[&arguments, more].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "a token can be made: {said}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// `kron-server token …` on the database here.
+    pub(crate) fn token_command(&self, arguments: &[&str]) -> std::process::Output {
+        let mut command = Command::new(binary());
+        command.arg("token").args(arguments).arg("--data").arg(self.data()).stdin(Stdio::null());
+        command.output().unwrap()
+    }
+
+    /// A settings file with that in it.
+    pub(crate) fn settings(&self, text: &str) -> String {
+        let path = self.0.path().join("settings.toml");
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
     /// Starts a server and waits until it says where it listens.
     pub(crate) fn start(&self, arguments: &[&str]) -> Server {
         self.start_at("127.0.0.1:0", arguments)
@@ -131,6 +156,16 @@ impl Server {
 
     pub(crate) fn home(&self) -> Home {
         self.home.clone()
+    }
+
+    /// Where it is, as clients write it in `Host`.
+    pub(crate) fn host(&self) -> &str {
+        self.url.split_once("://").unwrap().1
+    }
+
+    /// Has it read its certificate again.
+    pub(crate) fn hang_up(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::HUP).unwrap();
     }
 
     /// What it has written to stderr.
@@ -239,15 +274,20 @@ impl Server {
 
     /// Bytes as they are, for what no client should send.
     pub(crate) fn raw(&self, bytes: &[u8]) -> String {
-        let address = self.url.strip_prefix("http://").unwrap();
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        let mut stream = self.connect();
         // It may have answered and closed before it has heard everything.
         drop(stream.write_all(bytes));
         let mut answer = Vec::new();
         drop(stream.read_to_end(&mut answer));
         String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// A connection on which nothing has been said.
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.host()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream
     }
 
     /// An event stream.

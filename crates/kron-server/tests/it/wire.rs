@@ -24,11 +24,11 @@ fn with_cron() -> Server {
 }
 
 /// A request as bytes, for what a well-behaved client would not send.
-fn request(head: &str, body: &[u8]) -> Vec<u8> {
+fn request(server: &Server, head: &str, body: &[u8]) -> Vec<u8> {
     let mut bytes = head.replace('\n', "\r\n").into_bytes();
-    bytes.extend(
-        format!("\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len()).bytes(),
-    );
+    let (host, length) = (server.host(), body.len());
+    bytes
+        .extend(format!("\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n").bytes());
     bytes.extend(body);
     bytes
 }
@@ -139,7 +139,7 @@ fn request_bodies_have_one_of_two_media_types() {
             );
         }
     }
-    let bare = server.raw(&request("POST /ojs/v1/jobs HTTP/1.1", JOB));
+    let bare = server.raw(&request(&server, "POST /ojs/v1/jobs HTTP/1.1", JOB));
     assert!(bare.starts_with("HTTP/1.1 201"), "1.1: no Content-Type: let it through: {bare}");
     let get = server.send("GET", "/ojs/v1/health", &[("Content-Type", "text/plain")], b"");
     get.is(200, "1.1: only on a request with a body");
@@ -200,7 +200,7 @@ fn a_body_of_a_mebibyte_is_taken_and_a_larger_one_is_413() {
     let large = sized(5 << 18);
     for path in ["/ojs/v1/jobs", "/ojs/v1/cron", "/ojs/v1/workers/ack"] {
         let head = format!("POST {path} HTTP/1.1\nContent-Type: {MEDIA}");
-        let answer = server.raw(&request(&head, large.as_bytes()));
+        let answer = server.raw(&request(&server, &head, large.as_bytes()));
         assert!(answer.starts_with("HTTP/1.1 413"), "1.5: {path}: 413, not {answer:.300}");
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let head = head.to_lowercase();
@@ -220,7 +220,8 @@ fn a_body_of_a_mebibyte_is_taken_and_a_larger_one_is_413() {
 
     // Nobody says in advance how large it will be.
     let mut chunked = format!(
-        "POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: {MEDIA}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "POST /ojs/v1/jobs HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: {MEDIA}\r\nTransfer-Encoding: chunked\r\n\r\n",
+        server.host()
     )
     .into_bytes();
     for chunk in large.as_bytes().chunks(65_536) {
@@ -243,8 +244,8 @@ fn garbage_on_the_wire_ends_nothing() {
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(),
         b"GET\r\n\r\n".to_vec(),
         b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: nonsense\r\n\r\n".to_vec(),
-        request(&header, b""),
-        request(&long, b""),
+        request(&server, &header, b""),
+        request(&server, &long, b""),
     ] {
         let answer = server.raw(&bytes);
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "refused or closed: {answer:.200}");

@@ -1,7 +1,10 @@
 //! What a worker says to a server, and what it hears.
 
+use std::path::Path;
 use std::time::Duration;
 
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -78,15 +81,30 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The largest answer that is read: a batch of jobs of a mebibyte each.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let place = path.display();
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let certificates =
+        read.map_err(|error| format!("could not read the certificates in {place}: {error}"))?;
+    if certificates.is_empty() {
+        return Err(format!("expected certificates in {place} in the PEM form, but found none"));
+    }
+    Ok(certificates)
+}
+
 impl Client {
-    pub(crate) fn new(url: &str, token: Option<&str>) -> Result<Client, String> {
+    /// The way to the server of a URL, with a token to show it, and certificates to trust beside the host's own.
+    pub(crate) fn new(url: &str, token: Option<&str>, ca: Option<&Path>) -> Result<Client, String> {
         let base = url.trim_end_matches('/').to_owned();
         if !base.starts_with("http://") && !base.starts_with("https://") {
             return Err(format!("expected a URL such as http://127.0.0.1:8080, but found `{url}`"));
         }
         // Whoever comes first sets it, and all set the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let roots = rustls_native_certs::load_native_certs().certs;
+        let mut roots = rustls_native_certs::load_native_certs().certs;
+        if let Some(path) = ca {
+            roots.extend(read_certificates(path)?);
+        }
         let roots = roots.iter().map(|root| ureq::tls::Certificate::from_der(root).to_owned());
         let roots = ureq::tls::RootCerts::new_with_certs(&roots.collect::<Vec<_>>());
         let config = ureq::Agent::config_builder()

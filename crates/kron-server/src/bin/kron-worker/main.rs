@@ -36,9 +36,15 @@ struct Args {
     /// The name of this worker [default: the host, and a number of its own].
     #[arg(long, value_name = "NAME")]
     worker_id: Option<String>,
-    /// A file with the token for the server; `KRON_TOKEN` has one too.
+    /// The token for the server. Others on this host can see it in the list of processes, but not in the environment.
+    #[arg(long, value_name = "TOKEN", env = "KRON_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// A file with the token for the server, which counts more than --token.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Certificates in the PEM form that vouch for the server, beside those that the host trusts.
+    #[arg(long, value_name = "FILE", env = "KRON_CA")]
+    ca: Option<PathBuf>,
     /// Ends of the command that say that trying again is of no use.
     #[arg(long, value_name = "CODE", value_delimiter = ',', default_value = "65")]
     final_exit: Vec<u8>,
@@ -57,6 +63,7 @@ const EXAMPLES: &str = "\
 Examples:
   kron-worker --queue reports -- /usr/local/bin/make-report
   kron-worker --queue emails --concurrency 4 --final-exit 65,78 -- python3 send.py
+  kron-worker --url https://kron.example.org --token-file token --ca ca.pem -- ./work
   kron-worker --drain -- sh -c 'cat; echo \"$KRON_JOB_TYPE\" >&2'
 
 A first SIGTERM or SIGINT lets what runs end (up to --grace) and gives the rest back; a second ends it at once.
@@ -83,9 +90,9 @@ fn run(args: Args) -> Result<(), String> {
             let token = std::fs::read_to_string(path);
             Some(token.map_err(|error| format!("could not read the token in {}: {error}", path.display()))?)
         }
-        None => std::env::var("KRON_TOKEN").ok(),
+        None => args.token,
     };
-    let client = Client::new(&args.url, token.as_deref().map(str::trim))?;
+    let client = Client::new(&args.url, token.as_deref().map(str::trim), args.ca.as_deref())?;
     let manners = Manners {
         worker_id: args.worker_id.unwrap_or_else(name),
         queues: args.queues,

@@ -49,6 +49,7 @@ pub(super) fn change(
             Ok(Vec::new())
         }
         Change::Revive => job.revive(now),
+        Change::TakeBack { attempt } => job.take_back(attempt, now),
     };
     events.extend(changed?);
     desk.save(&kept)?;
