@@ -174,7 +174,7 @@ impl Conversation {
         protocol
             .timer(TokioTimer::new())
             // A second line: what `pace` counts apart is counted together here.
-            .header_read_timeout(limits.idle + limits.head)
+            .header_read_timeout(limits.idle.max(limits.first_byte) + limits.head)
             .max_header_size(limits.header_bytes)
             .max_buf_size(limits.header_bytes.max(BUFFER_BYTES))
             .keep_alive(!self.arrival.glance);
