@@ -6,8 +6,11 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use kron_zones::Zones;
 use tokio::sync::watch;
+use tracing::Instrument as _;
 
 use crate::clock::{Clock, floor_second};
+use crate::feed::Feed;
+use crate::metrics::Metrics;
 use crate::refusal::Refusal;
 use crate::store::{Retention, Store};
 
@@ -27,6 +30,12 @@ pub struct App {
     pub started: Instant,
     /// Becomes true when it is to end.
     pub ending: watch::Receiver<bool>,
+    /// Held by whoever reads time zones again.
+    pub refreshing: tokio::sync::Mutex<()>,
+    /// The latest events, for those who follow them.
+    pub feed: Arc<Feed>,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
     /// The last second at which cron jobs were looked at; nobody looks twice in a second.
     pub looked: tokio::sync::Mutex<Option<Timestamp>>,
 }
@@ -49,11 +58,17 @@ const BACK_OFF: Duration = Duration::from_secs(1);
 /// How often old things are forgotten.
 const PRUNE_EVERY: Duration = Duration::from_secs(300);
 
+/// How often time zones are read again. Few are in use, and each is a small file.
+const ZONES_EVERY: Duration = Duration::from_secs(600);
+
 impl App {
     /// Runs the loops until the server ends.
     pub async fn work(self: Arc<App>) {
         let mut ending = self.ending.clone();
-        let work = async { tokio::join!(self.advance_loop(), self.cron_loop(), self.prune_loop()) };
+        let feed = self.feed.fill(&*self.store);
+        let zones = self.zones_loop();
+        let work =
+            async { tokio::join!(self.advance_loop(), self.cron_loop(), self.prune_loop(), zones, feed) };
         tokio::select! {
             _ = ending.wait_for(|ending| *ending) => {}
             _ = work => {}
@@ -79,7 +94,11 @@ impl App {
             return Ok(());
         }
         // What is due in a second is stamped with it, however long it takes to write it all down.
-        while self.store.turn(stamp, self.clock.now()).await? {}
+        let turns = async {
+            while self.store.turn(stamp, self.clock.now()).await? {}
+            Ok(())
+        };
+        turns.instrument(tracing::info_span!(target: "kron::span", "cron.look", %stamp)).await?;
         *looked = Some(stamp);
         Ok(())
     }
@@ -131,6 +150,29 @@ impl App {
                 next.map(|next| next_second.map_or(next, |second| next.max(second)))
             }
             _ => next,
+        }
+    }
+
+    /// Time zones are read again now and then, and whenever the process is sent a SIGHUP.
+    async fn zones_loop(&self) {
+        let hangup = tokio::signal::unix::SignalKind::hangup();
+        let mut hangups = match tokio::signal::unix::signal(hangup) {
+            Ok(hangups) => hangups,
+            Err(error) => {
+                return tracing::error!(%error, "SIGHUP cannot be heard, and time zones stay as they are");
+            }
+        };
+        if let Err(refusal) = self.catch_up_with_zones().await {
+            tracing::error!(error = refusal.message, "could not make all plans by the time zones of today");
+        }
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(ZONES_EVERY) => {}
+                heard = hangups.recv() => if heard.is_none() { return },
+            }
+            if let Err(refusal) = self.refresh_zones().await {
+                tracing::error!(error = refusal.message, "could not make all plans by the new time zones");
+            }
         }
     }
 

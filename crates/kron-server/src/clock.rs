@@ -123,6 +123,13 @@ pub fn instant() -> Instant {
     Instant::now()
 }
 
+/// The host's time in nanoseconds since 1970, as traces have it, whatever tests have set.
+#[cfg(feature = "otel")]
+#[must_use]
+pub fn nanos() -> u128 {
+    Timestamp::now().as_nanosecond().unsigned_abs()
+}
+
 fn host() -> Timestamp {
     floor_ms(Timestamp::now())
 }

@@ -6,8 +6,10 @@ mod preview;
 mod spread;
 mod turn;
 mod view;
+mod zone;
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
 use kron_core::PeriodId;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +37,10 @@ pub struct Cron {
     pub run_count: u64,
     /// Every occurrence up to here has its outcome, except the pending ones.
     pub watermark: Timestamp,
+    /// The local time of the last occurrence up to there, by the time zone data of the day. By other data the same
+    /// local time may come again, and is not another occurrence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<DateTime>,
     /// Nominal times below the watermark that still wait for their chosen time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<Timestamp>,
@@ -58,6 +64,7 @@ impl Cron {
             last_run_at: None,
             run_count: 0,
             watermark: Timestamp::MIN,
+            label: None,
             pending: Vec::new(),
             gaps_told: now,
             next_run_at: None,
@@ -93,6 +100,8 @@ impl Cron {
                 turn = self.give_up(&before, now);
             }
             self.count_from(&compiled, now);
+        } else {
+            self.follow_zone(&compiled);
         }
         self.definition = definition;
         self.enabled = enabled;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::{FromRequest, MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -14,6 +14,7 @@ use futures_util::StreamExt;
 use hyper::body::{Frame, SizeHint};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tracing::Instrument as _;
 
 use crate::app::App;
 use crate::clock::instant;
@@ -22,6 +23,7 @@ use crate::gate::{AUDIT, Failures, Gate, Need, Who, challenge};
 use crate::hosts::Hosts;
 use crate::listen::Arrival;
 use crate::members::{Members, excerpt};
+use crate::metrics;
 use crate::object::Object;
 use crate::refusal::{Code, Refusal};
 use crate::token::Scope;
@@ -291,9 +293,9 @@ pub async fn finish(State(door): State<Arc<Door>>, mut request: Request, next: N
         response = told(&refusal, response, &request_id, method == Method::HEAD);
     }
     let headers = response.headers_mut();
-    let kept = headers
-        .get(header::CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream") || kind == MEDIA_TYPE);
+    let kept = headers.get(header::CONTENT_TYPE).is_some_and(|kind| {
+        kind.as_bytes().starts_with(b"text/event-stream") || kind == MEDIA_TYPE || kind == metrics::MEDIA_TYPE
+    });
     if !kept {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
     }
@@ -403,6 +405,33 @@ const PATH_CHARS_MAX: usize = 200;
 fn seen(path: &str) -> String {
     path.chars().take(PATH_CHARS_MAX).collect()
 }
+
+/// Counts every answer, by the route that gave it. Paths are as many as clients can think of, and routes are not.
+pub async fn count(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let began = instant();
+    let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
+    let method = match request.method() {
+        method if METHODS.contains(method) => method.as_str().to_owned(),
+        _ => "other".to_owned(),
+    };
+    let span = tracing::info_span!(
+        target: "kron::span", "request", otel.name = format!("{method} {route}"), http.request.method = method,
+        http.route = route, http.response.status_code = tracing::field::Empty, traceparent = traceparent(&request),
+    );
+    let response = next.run(request).instrument(span.clone()).await;
+    span.record("http.response.status_code", u64::from(response.status().as_u16()));
+    app.metrics.answered(&method, &route, response.status().as_u16(), began.elapsed());
+    response
+}
+
+/// The trace that a client began, as it wrote it.
+fn traceparent(request: &Request) -> Option<&str> {
+    request.headers().get("traceparent").and_then(|value| value.to_str().ok())
+}
+
+/// The methods that are told apart.
+const METHODS: [Method; 6] =
+    [Method::DELETE, Method::GET, Method::HEAD, Method::PATCH, Method::POST, Method::PUT];
 
 /// What the framework itself refuses.
 fn of_status(status: StatusCode) -> Option<Refusal> {

@@ -7,10 +7,14 @@
 //! # Reading order
 //!
 //! `members`, `times`, `retry` and `envelope` read what clients write; `job` is a job's life and `job_view` how
-//! it is shown; `cron` has the same for cron jobs; `event` is what is told; `refusal` is what is refused.
+//! it is shown; `cron` has the same for cron jobs; `event` is what is told and `feed` hands it out; `refusal` is
+//! what is refused; `note` and `metrics` are what is logged and counted.
 //! `store` says what must survive and `store/sqlite` keeps it. A client comes in by `listen`, which is held to its
 //! time by `pace` and `limits`, and through `http` (`hosts`, `gate`) to the `routes`. `app` is the clockwork, and
 //! `serve` puts it all together.
+
+// The OpenAPI document is one large value.
+#![recursion_limit = "256"]
 
 pub mod app;
 pub mod clock;
@@ -18,6 +22,7 @@ pub mod cron;
 pub mod demo;
 pub mod envelope;
 pub mod event;
+pub mod feed;
 pub mod gate;
 pub mod hosts;
 pub mod http;
@@ -28,8 +33,12 @@ pub mod job_view;
 pub mod limits;
 pub mod listen;
 pub mod members;
+pub mod metrics;
+pub mod note;
 pub mod object;
 pub mod openapi;
+#[cfg(feature = "otel")]
+pub mod otel;
 pub mod pace;
 pub mod refusal;
 pub mod retry;
@@ -38,6 +47,7 @@ pub mod serve;
 pub mod settings;
 pub mod store;
 pub mod times;
+pub mod timezones;
 pub mod tls;
 pub mod token;
 pub mod token_command;

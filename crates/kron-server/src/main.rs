@@ -9,7 +9,9 @@ use kron_server::cron::Counting;
 use kron_server::settings::{LogFormat, REFERENCE, Settings};
 use kron_server::token_command::{self, TokenCommand};
 use kron_server::{demo, hosts, openapi, serve, tls};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 /// An Open Job Spec server: cron jobs, jobs, workers and events over HTTP.
 #[derive(Debug, Parser)]
@@ -156,11 +158,16 @@ fn failed(message: &str) -> ExitCode {
 
 fn log(format: LogFormat, demo: bool) {
     // The demonstration speaks for itself.
-    let usual = if demo { "warn" } else { "info" };
+    // Spans are for collectors of traces.
+    let usual = if demo { "warn" } else { "info,kron::span=off" };
     let filter = EnvFilter::try_from_env("KRON_LOG").unwrap_or_else(|_| EnvFilter::new(usual));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match format {
-        LogFormat::Json => log.json().init(),
-        LogFormat::Text => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
-    }
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = match format {
+        LogFormat::Json => lines.json().boxed(),
+        LogFormat::Text => lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).boxed(),
+    };
+    let log = tracing_subscriber::registry().with(lines.with_filter(filter));
+    #[cfg(feature = "otel")]
+    let log = log.with(kron_server::otel::Traces::from_environment());
+    log.init();
 }

@@ -84,6 +84,7 @@ fn operation(route: &Route) -> Value {
 fn content(name: &str) -> Value {
     match name {
         "EventStream" => json!({"text/event-stream": {"schema": {"type": "string"}}}),
+        "Metrics" => json!({"text/plain": {"schema": {"type": "string"}}}),
         name => json!({MEDIA_TYPE: {"schema": {"$ref": format!("#/components/schemas/{name}")}}}),
     }
 }
@@ -326,6 +327,10 @@ fn answers() -> Value {
         }},
         "Occurrences": {"type": "object", "required": ["cron_name", "occurrences", "pagination"], "properties": {
             "occurrences": list("Occurrence"),
+        }},
+        "ZonesRefreshed": {"type": "object", "required": ["time_zones", "changed", "cron_jobs", "count"], "properties": {
+            "time_zones": {"type": "string"}, "changed": {"type": "array", "items": {"type": "string"}}, "count": count,
+            "cron_jobs": {"type": "array", "items": {"type": "object", "required": ["name", "timezone", "next_run_at_before", "next_run_at"]}},
         }},
         "Why": {"type": "object", "required": ["cron_name", "at", "local", "is_occurrence", "answer", "fields"]},
         "Event": {"type": "object", "required": ["specversion", "id", "type", "source", "time", "subject", "data"]},

@@ -71,6 +71,8 @@ pub fn table(test_mode: bool) -> Vec<Route> {
             ..route(open, "get", "/ojs/manifest", "manifest", "What this server is and can do", get(meta::manifest)) },
         Route { answers: &[(200, "Health")], refusals: &[503],
             ..route(open, "get", "/ojs/v1/health", "health", "How the server does", get(meta::health)) },
+        Route { answers: &[(200, "Metrics")],
+            ..route(read, "get", "/kron/v1/metrics", "metrics", "Everything that is counted, as Prometheus reads it", get(meta::metrics)) },
         Route { answers: &[(200, "OpenApi")],
             ..route(open, "get", "/openapi.json", "openapi", "This document", get(meta::openapi)) },
 
@@ -155,6 +157,8 @@ pub fn table(test_mode: bool) -> Vec<Route> {
             ..route(read, "get", "/kron/v1/workers", "workers", "Workers that sent heartbeats", get(workers::list)) },
         Route { body: Some(Needed("WorkerDirection")), answers: &[(200, "WorkerAnswer")], refusals: &[404, 409],
             ..route(admin, "put", "/kron/v1/workers/{worker}", "directWorker", "Tell a worker what to do at its next heartbeat", put(workers::direct)) },
+        Route { body: Some(Maybe("Anything")), answers: &[(200, "ZonesRefreshed")],
+            ..route(admin, "post", "/kron/v1/timezones/refresh", "refreshTimeZones", "Read time zone data again, and tell which cron jobs now run at another time", post(meta::refresh_zones)) },
     ];
     if test_mode {
         table.extend([
@@ -179,5 +183,6 @@ pub fn router(door: &Arc<Door>) -> Router {
         .route("/readyz", get(meta::health))
         .fallback(|| async { http::no_such_path() })
         .layer(from_fn_with_state(Arc::clone(door), http::finish))
+        .layer(from_fn_with_state(Arc::clone(&app), http::count))
         .with_state(app)
 }

@@ -12,13 +12,15 @@ use tokio::sync::watch;
 
 use crate::app::App;
 use crate::clock::{Clock, instant};
+use crate::feed::Feed;
 use crate::gate::{Failures, Gate};
 use crate::hosts::Hosts;
 use crate::http::Door;
 use crate::listen::Listener;
+use crate::metrics::Metrics;
 use crate::routes::router;
 use crate::settings::Settings;
-use crate::store::{Rules, Sqlite};
+use crate::store::{Rules, Sqlite, Store as _};
 use crate::tls;
 
 /// Serves until a signal comes. Whoever is told where it listens can be served at once.
@@ -28,18 +30,21 @@ use crate::tls;
 /// If the address, the certificate or the database cannot be had, or strangers could do anything.
 pub async fn serve(settings: Settings, announce: impl FnOnce(&str, &Arc<App>)) -> Result<(), String> {
     let certificate = settings.tls.as_ref().map(tls::Files::load).transpose()?;
-    let zones = Arc::new(Zones::system());
+    let zones = Arc::new(settings.zoneinfo.as_ref().map_or_else(Zones::system, Zones::from_directory));
     let tcp = TcpListener::bind(settings.listen)
         .await
         .map_err(|error| format!("could not listen on {}: {error}", settings.listen))?;
     let address = tcp.local_addr().map_err(|error| format!("could not listen: {error}"))?;
+    let metrics = Arc::new(Metrics::default());
     let rules = Rules {
         defaults: settings.defaults,
         counting: settings.counting,
         directives: settings.test_mode,
         source: format!("ojs://kron/{address}"),
+        metrics: Arc::clone(&metrics),
     };
     let store = Sqlite::open(&settings.data, rules, Arc::clone(&zones))?;
+    let feed = Arc::new(Feed::new(*store.last_event().borrow()));
     let (end, ending) = watch::channel(false);
     let app = Arc::new(App {
         store: Arc::new(store),
@@ -49,6 +54,9 @@ pub async fn serve(settings: Settings, announce: impl FnOnce(&str, &Arc<App>)) -
         test_mode: settings.test_mode,
         started: instant(),
         ending,
+        refreshing: tokio::sync::Mutex::new(()),
+        feed,
+        metrics,
         looked: tokio::sync::Mutex::new(None),
     });
     let gate = gate(&app, address, &settings).await?;

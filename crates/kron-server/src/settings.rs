@@ -38,6 +38,8 @@ pub struct Settings {
     pub retention: Retention,
     /// How the log is written.
     pub log_format: LogFormat,
+    /// Where time zones are; none for where the host has them.
+    pub zoneinfo: Option<PathBuf>,
 }
 
 /// How a log is written.
@@ -106,6 +108,7 @@ impl Settings {
                 occurrences_days: keep.occurrences_days.unwrap_or(usual.occurrences_days),
             },
             log_format: written.log_format.unwrap_or(LogFormat::Text),
+            zoneinfo: written.zoneinfo,
         })
     }
 }
@@ -135,6 +138,7 @@ struct Written {
     timeout: Option<String>,
     visibility_timeout: Option<String>,
     log_format: Option<LogFormat>,
+    zoneinfo: Option<PathBuf>,
     retention: Option<Kept>,
 }
 

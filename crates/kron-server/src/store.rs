@@ -8,6 +8,8 @@
 mod conformance;
 mod sqlite;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
@@ -17,6 +19,7 @@ use crate::cron::{Compiled, Counting, Cron, Occurrence, Place, Registration};
 use crate::job::{Defaults, Job, Nack, Progress, State};
 use crate::job_view::Page;
 use crate::members::{Members, Raw};
+use crate::metrics::Metrics;
 use crate::refusal::Refusal;
 use crate::token::Token;
 
@@ -60,6 +63,9 @@ pub trait Store: Tokens {
 
     /// Stops or resumes handing out the jobs of a queue.
     async fn pause(&self, queue: &str, paused: bool, now: Timestamp) -> Answer<Queue>;
+
+    /// How many jobs are in which state, of the queues that come first by name and of all others together, under no name.
+    async fn census(&self, queues_max: usize) -> Answer<Vec<(Option<String>, State, u64)>>;
 
     /// How many jobs of a queue are in which state.
     async fn queue_stats(&self, queue: &str, now: Timestamp) -> Answer<(Queue, Vec<(State, u64)>)>;
@@ -156,6 +162,8 @@ pub struct Rules {
     pub directives: bool,
     /// Who is said to have sent events.
     pub source: String,
+    /// Where everything that was done is counted.
+    pub metrics: Arc<Metrics>,
 }
 
 /// Something that is done to a job.
@@ -362,6 +370,24 @@ pub struct EventQuery {
     pub limit: usize,
 }
 
+impl EventQuery {
+    /// Whether an event is one of those, wherever it stands.
+    #[must_use]
+    pub fn wants(&self, event: &Stored) -> bool {
+        let among = |list: &[String], value: Option<&String>| {
+            list.is_empty() || value.is_some_and(|it| list.contains(it))
+        };
+        let of_that_kind = |wanted: &String| match wanted.strip_suffix('*') {
+            Some(prefix) => event.kind.starts_with(prefix),
+            None => *wanted == event.kind,
+        };
+        (self.types.is_empty() || self.types.iter().any(of_that_kind))
+            && among(&self.queues, event.queue.as_ref())
+            && among(&self.job_types, event.job_type.as_ref())
+            && self.subject.as_ref().is_none_or(|wanted| *wanted == event.subject)
+    }
+}
+
 /// A place in the order of events.
 #[derive(Clone, Debug)]
 pub enum After {
@@ -393,6 +419,12 @@ pub struct Stored {
     pub id: String,
     /// Its kind.
     pub kind: String,
+    /// The job, queue, worker or cron job it is about.
+    pub subject: String,
+    /// The queue of that job.
+    pub queue: Option<String>,
+    /// The type of that job.
+    pub job_type: Option<String>,
     /// As it is shown.
     pub body: Box<RawValue>,
 }

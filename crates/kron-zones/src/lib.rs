@@ -29,7 +29,7 @@ use kron_schedule::suggest::closest;
 /// ```
 #[derive(Debug)]
 pub struct Zones {
-    database: Database,
+    database: Mutex<Database>,
     known: Mutex<Known>,
 }
 
@@ -75,21 +75,42 @@ impl Zones {
     /// The bundled database alone: the same answers on every machine.
     #[must_use]
     pub fn bundled() -> Zones {
-        Zones { database: Database::Bundled, known: Mutex::default() }
+        Zones { database: Mutex::new(Database::Bundled), known: Mutex::default() }
     }
 
     /// A directory of `TZif` files, and the bundled database for what it lacks.
     #[must_use]
     pub fn from_directory(path: impl Into<PathBuf>) -> Zones {
-        let path = path.into();
-        let version = version(&path);
-        Zones { database: Database::System { path, version }, known: Mutex::default() }
+        Zones { database: Mutex::new(Database::at(path.into())), known: Mutex::default() }
     }
 
     /// Which database is asked first.
     #[must_use]
-    pub fn database(&self) -> &Database {
-        &self.database
+    pub fn database(&self) -> Database {
+        self.database.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads every zone again that was asked for, and says which have changed, by name. Names that were none may be
+    /// some by now. A zone that cannot be read any more stays as it was.
+    ///
+    /// Whoever asks from now on gets what is in the database now; whoever has asked before has what was.
+    pub fn refresh(&self) -> Vec<String> {
+        if let Database::System { path, .. } = self.database() {
+            *self.database.lock().unwrap_or_else(PoisonError::into_inner) = Database::at(path);
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.unknown.clear();
+        let mut changed = Vec::new();
+        for (name, zone) in &mut known.zones {
+            if let Ok(now) = self.load(name)
+                && now != *zone
+            {
+                *zone = now;
+                changed.push(name.clone());
+            }
+        }
+        changed.sort_unstable();
+        changed
     }
 
     /// The zone of that name, with letters in the same case.
@@ -156,7 +177,7 @@ impl Zones {
         if bundled.is_some_and(|(exact, _)| exact != name) {
             return Err(ZoneNameError::unknown(name));
         }
-        if let Database::System { path, .. } = &self.database {
+        if let Database::System { path, .. } = self.database() {
             match read_bounded(&path.join(name)) {
                 Ok(bytes) => return Ok(bytes),
                 Err(error) if is_absence(&error) => {}
@@ -164,6 +185,13 @@ impl Zones {
             }
         }
         bundled.map(|(_, bytes)| bytes.to_vec()).ok_or_else(|| ZoneNameError::unknown(name))
+    }
+}
+
+impl Database {
+    fn at(path: PathBuf) -> Database {
+        let version = version(&path);
+        Database::System { path, version }
     }
 }
 

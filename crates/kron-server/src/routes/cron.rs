@@ -2,18 +2,22 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
 use jiff::SignedDuration;
 use kron_core::Decision;
 
 use crate::app::App;
 use crate::clock::{ceil_second, floor_second};
 use crate::cron::{self, Compiled, Cron, Dialect, Kind, Place, Preview, Registration, Why};
-use crate::http::{Answer, Input, MaybeInput, Reply, ok};
-use crate::job_view::{cursor, job_answer, read_cursor};
+use crate::http::{Answer, Input, MEDIA_TYPE, MaybeInput, Reply, ok};
+use crate::job_view::{Page, cursor, job_answer, read_cursor};
 use crate::object::Object;
 use crate::refusal::Refusal;
-use crate::store::Span;
+use crate::store::{PageRequest, Span};
 use crate::times::from_query;
 
 use super::page::{Named, Params};
@@ -28,15 +32,107 @@ pub(super) async fn register(State(app): State<Arc<App>>, Input(given): Input) -
     Ok(if is_new { Reply::created(&body).at(path) } else { Reply::ok(&body) })
 }
 
-pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let (crons, page) = app.store.crons(params.flag("enabled")?, params.page_or_all()?).await?;
+/// Cron jobs; all of them unless a page is asked for. Where those are many they are read and sent page by page.
+pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Result<Response, Refusal> {
+    let enabled = params.flag("enabled")?;
+    let asked = params.page_or_all()?;
+    let first = PageRequest { limit: asked.limit.or(Some(WHOLE_PAGE)), ..asked.clone() };
+    let (crons, mut page) = app.store.crons(enabled, first.clone()).await?;
+    if asked.limit.is_none() {
+        if page.next.is_some() {
+            return Ok(whole_list(app, enabled, first));
+        }
+        page.limit = page.total;
+    }
     let views: Vec<Object> = crons.iter().map(cron::cron_view).collect();
-    ok(&Object::new()
+    let list = Object::new()
         .with("cron_jobs", &views)
         .with("crons", &views)
         .with("count", &views.len())
-        .with("pagination", &page.view()))
+        .with("pagination", &page.view());
+    Ok(Reply::ok(&list).into_response())
 }
+
+/// How many cron jobs a list that is sent as a whole has in memory.
+const WHOLE_PAGE: u64 = 1_000;
+
+/// The two names under which the same list is sent.
+const LISTS: [&str; 2] = ["cron_jobs", "crons"];
+
+/// A list that is too long to be held in memory. It is no single moment's: what changes while it is sent may be in it
+/// as it was or as it is, and once in each of its two copies.
+fn whole_list(app: Arc<App>, enabled: Option<bool>, first: PageRequest) -> Response {
+    let sent = Sending { app, enabled, first, list: 0, next: None, counts: [0; 2] };
+    let body = Body::from_stream(stream::try_unfold(Some(sent), |sending| async {
+        let Some(mut sending) = sending else { return Ok::<_, Refused>(None) };
+        let text = sending.page().await.map_err(Refused)?;
+        let more = (sending.list < LISTS.len()).then_some(sending);
+        Ok(Some((text, more)))
+    }));
+    ([(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response()
+}
+
+/// How far a long list has been sent.
+struct Sending {
+    app: Arc<App>,
+    enabled: Option<bool>,
+    first: PageRequest,
+    /// Which of the two copies.
+    list: usize,
+    /// Where its next page begins, unless it is the first.
+    next: Option<String>,
+    counts: [u64; 2],
+}
+
+impl Sending {
+    /// The next part of the text.
+    async fn page(&mut self) -> Result<String, Refusal> {
+        let request = match self.next.take() {
+            None => self.first.clone(),
+            next => PageRequest { cursor: next, offset: 0, ..self.first.clone() },
+        };
+        let (crons, page) = self.app.store.crons(self.enabled, request).await?;
+        let count = &mut self.counts[self.list];
+        let mut text = String::new();
+        if *count == 0 {
+            let opens = if self.list == 0 { '{' } else { ',' };
+            text.push_str(&format!("{opens}\"{}\":[", LISTS[self.list]));
+        }
+        for cron in &crons {
+            if *count > 0 {
+                text.push(',');
+            }
+            *count += 1;
+            let view = serde_json::to_string(&cron::cron_view(cron));
+            text.push_str(&view.map_err(|error| Refusal::backend(&error))?);
+        }
+        self.next = page.next;
+        if self.next.is_none() {
+            text.push(']');
+            self.list += 1;
+            if self.list == LISTS.len() {
+                let whole = Page { limit: page.total, next: None, offset: self.first.offset, ..page };
+                let rest = Object::new().with("count", &self.counts[0]).with("pagination", &whole.view());
+                let rest = serde_json::to_string(&rest).map_err(|error| Refusal::backend(&error))?;
+                // The members go on, and so its brace is left out.
+                text.push_str(&rest.replacen('{', ",", 1));
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// A list that broke off in the middle, of which the client sees that it is not whole.
+#[derive(Debug)]
+struct Refused(Refusal);
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Refused {}
 
 pub(super) async fn info(State(app): State<Arc<App>>, Named(name): Named) -> Answer {
     let view = cron::cron_view(&find(&app, &name).await?);

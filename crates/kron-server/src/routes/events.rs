@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::envelope::check_queue;
+use crate::feed::{Follower, Look};
 use crate::http::Reply;
 use crate::job::{Job, State as JobState};
 use crate::object::Object;
@@ -26,8 +27,8 @@ use super::page::{Named, Params};
 const LIMIT_DEFAULT: u64 = 100;
 const LIMIT_MAX: u64 = 1_000;
 
-/// How many events a stream reads at once: all that one reader holds in memory.
-const STREAM_PAGE: usize = 100;
+/// How many events a stream that has fallen behind reads at once: all that one reader holds in memory.
+const STREAM_PAGE: usize = 20;
 
 /// After how much silence a stream says that it is still there.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -145,13 +146,25 @@ async fn follow(
         query.after = Some(After::Id(id.to_owned()));
     }
     query.limit = STREAM_PAGE;
+    let follower = app.feed.follow()?;
     // A client that names no place follows from now on.
     let start = *app.store.last_event().borrow();
     let first = match &query.after {
         None => Events { through: start, ..Events::default() },
         Some(_) => app.store.events(query.clone()).await?,
     };
-    Ok(answer(sent(app, query, first, shape)))
+    let place = first.through;
+    let reader = Reader {
+        app,
+        follower,
+        query,
+        place,
+        page: first.events.into_iter(),
+        shape,
+        greeted: false,
+        ended: false,
+    };
+    Ok(answer(sent(reader)))
 }
 
 fn answer(events: impl Stream<Item = Result<Sent, Infallible>> + Send + 'static) -> Response {
@@ -194,21 +207,18 @@ impl Shape {
 /// One reader's place in the order of events.
 struct Reader {
     app: Arc<App>,
+    follower: Follower,
     query: EventQuery,
+    /// The number of the last event that it has been shown, or that it does not want.
+    place: u64,
+    /// What was read for it alone, up to its place.
     page: std::vec::IntoIter<Stored>,
     shape: Shape,
     greeted: bool,
     ended: bool,
 }
 
-fn sent(
-    app: Arc<App>,
-    mut query: EventQuery,
-    first: Events,
-    shape: Shape,
-) -> impl Stream<Item = Result<Sent, Infallible>> {
-    query.after = Some(After::Number(first.through));
-    let reader = Reader { app, query, page: first.events.into_iter(), shape, greeted: false, ended: false };
+fn sent(reader: Reader) -> impl Stream<Item = Result<Sent, Infallible>> {
     stream::unfold(reader, |mut reader| async move {
         if !reader.greeted {
             reader.greeted = true;
@@ -227,27 +237,39 @@ fn sent(
 
 impl Reader {
     /// The next event, as soon as there is one. None when the server ends.
-    async fn next(&mut self) -> Option<Stored> {
-        let mut told = self.app.store.last_event();
+    async fn next(&mut self) -> Option<Arc<Stored>> {
         let mut ending = self.app.ending.clone();
         loop {
             if let Some(event) = self.page.next() {
-                return Some(event);
+                return Some(Arc::new(event));
             }
-            told.borrow_and_update();
-            let events = self.app.store.events(self.query.clone()).await.ok()?;
-            self.query.after = Some(After::Number(events.through));
-            let more = events.has_more;
-            self.page = events.events.into_iter();
-            if self.page.len() > 0 || more {
-                continue;
-            }
-            if *ending.borrow() {
-                return None;
-            }
-            tokio::select! {
-                changed = told.changed() => changed.ok()?,
-                _ = ending.changed() => return None,
+            match self.follower.feed().look(self.place, &self.query) {
+                Look::Event(event) => {
+                    self.place = event.number;
+                    return Some(event);
+                }
+                Look::Behind => {
+                    // Asked first: the store has everything up to there by now.
+                    let begins = self.follower.feed().begins();
+                    let query = EventQuery { after: Some(After::Number(self.place)), ..self.query.clone() };
+                    let events = self.app.store.events(query).await.ok()?;
+                    self.place = events.through.max(self.place);
+                    if events.events.is_empty() && !events.has_more {
+                        // What lies in between has been forgotten.
+                        self.place = self.place.max(begins);
+                    }
+                    self.page = events.events.into_iter();
+                }
+                Look::Nothing(through) => {
+                    self.place = through;
+                    if *ending.borrow() {
+                        return None;
+                    }
+                    tokio::select! {
+                        more = self.follower.wait(through) => more?,
+                        _ = ending.changed() => return None,
+                    }
+                }
             }
         }
     }

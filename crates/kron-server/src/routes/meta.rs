@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use crate::app::App;
 use crate::clock::instant;
-use crate::http::{Answer, Reply};
-use crate::refusal::Code;
+use crate::http::{Answer, MaybeInput, Reply, ok};
+use crate::metrics::{self, Gauges};
+use crate::refusal::{Code, Refusal};
+use crate::store::PageRequest;
 
 pub(super) async fn manifest(State(app): State<Arc<App>>) -> Answer {
     Ok(Reply::ok(&json!({
@@ -64,6 +67,28 @@ pub(super) async fn health(State(app): State<Arc<App>>) -> Answer {
         },
     });
     Ok(Reply::new(status, &body))
+}
+
+/// Everything that is counted, as Prometheus reads it.
+pub(super) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Refusal> {
+    let one = || PageRequest { limit: Some(1), cursor: None, offset: 0 };
+    let (_, enabled) = app.store.crons(Some(true), one()).await?;
+    let (_, disabled) = app.store.crons(Some(false), one()).await?;
+    let gauges = Gauges {
+        jobs: app.store.census(metrics::QUEUES_MAX).await?,
+        crons: [enabled.total, disabled.total],
+        streams: app.feed.followers() as u64,
+        uptime: app.started.elapsed().as_secs_f64(),
+        backend: app.store.backend(),
+        zones: app.zones.database().to_string(),
+    };
+    let kind = [(header::CONTENT_TYPE, metrics::MEDIA_TYPE)];
+    Ok((kind, app.metrics.render(&gauges)).into_response())
+}
+
+/// Reads time zones again, and tells which cron jobs now run at another time.
+pub(super) async fn refresh_zones(State(app): State<Arc<App>>, MaybeInput(_): MaybeInput) -> Answer {
+    ok(&app.refresh_zones().await?.view())
 }
 
 /// The catalogue that errors point to.

@@ -106,6 +106,7 @@ fn rules() -> Rules {
         counting: Counting::Active,
         directives: false,
         source: "ojs://test".into(),
+        metrics: Arc::default(),
     }
 }
 

@@ -47,7 +47,8 @@ pub struct Sqlite {
 }
 
 /// How the tables came to be, from nothing. A step is never edited once released: a change is a step more.
-const STEPS: [&str; 2] = [include_str!("sqlite/schema.sql"), include_str!("sqlite/tokens.sql")];
+const STEPS: [&str; 3] =
+    [include_str!("sqlite/schema.sql"), include_str!("sqlite/tokens.sql"), include_str!("sqlite/lists.sql")];
 
 /// The version of the tables that this program writes: how many steps were taken.
 const SCHEMA_VERSION: usize = STEPS.len();
@@ -76,7 +77,8 @@ impl Sqlite {
                 .map_or(0, i64::unsigned_abs),
             source: rules.source.as_str().into(),
         };
-        let writer = Writer::start(connection, memory).map_err(|refusal| refusal.message)?;
+        let writer = Writer::start(connection, memory, Arc::clone(&rules.metrics))
+            .map_err(|refusal| refusal.message)?;
         Ok(Sqlite { writer, readers: Readers::new(&path), rules, zones, _lock: lock })
     }
 
@@ -91,6 +93,7 @@ impl Sqlite {
         &self,
         work: impl FnOnce(&Connection) -> Answer<T> + Send + 'static,
     ) -> Answer<T> {
+        self.rules.metrics.read();
         self.readers.read(work).await
     }
 
@@ -170,6 +173,10 @@ impl Store for Sqlite {
     async fn pause(&self, queue: &str, paused: bool, now: Timestamp) -> Answer<Queue> {
         let queue = queue.to_owned();
         self.write(move |desk| jobs::pause(desk, queue, paused, now)).await
+    }
+
+    async fn census(&self, queues_max: usize) -> Answer<Vec<(Option<String>, State, u64)>> {
+        self.read(move |connection| lists::census(connection, queues_max)).await
     }
 
     async fn queue_stats(&self, queue: &str, now: Timestamp) -> Answer<(Queue, Vec<(State, u64)>)> {
@@ -340,6 +347,11 @@ fn reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+/// After how many pages of 4 KiB the log is folded into the database.
+const LOG_PAGES: i64 = 8_192;
+
+/// How much of the database the thread that writes has in memory at most.
+const CACHE_KIB: i64 = 32 * 1_024;
 /// The database, in its directory.
 const FILE: &str = "kron.db";
 
@@ -366,6 +378,11 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "journal_mode", "wal")?;
     // What was answered with success has reached the disk.
     connection.pragma_update(None, "synchronous", "full")?;
+    // A burst is folded into the database a few times, and not after every transaction.
+    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    // What a savepoint may have to restore is kept in memory: as files it is half of all that is written.
+    connection.pragma_update(None, "temp_store", "memory")?;
     Ok(connection)
 }
 
@@ -438,6 +455,7 @@ mod tests {
             counting: crate::cron::Counting::Active,
             directives: false,
             source: "ojs://test".into(),
+            metrics: Arc::default(),
         };
         Sqlite::open(directory, rules, Arc::clone(zones)).unwrap()
     }

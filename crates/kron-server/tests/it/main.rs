@@ -39,6 +39,16 @@ mod process;
 /// Can it be killed at any moment?
 mod kill9;
 
+/// Can it be watched, and looked after while it runs?
+mod operations;
+
+/// What becomes of it when the disk is full?
+mod full_disk;
+
+/// Does a collector hear of what it does?
+#[cfg(feature = "otel")]
+mod traces;
+
 /// Do commands run for jobs?
 mod worker;
 

@@ -89,9 +89,13 @@ impl Home {
 
     /// Starts a server where another one was.
     pub(crate) fn start_at(&self, address: &str, arguments: &[&str]) -> Server {
+        self.start_by(self.command_at(address, arguments))
+    }
+
+    /// Starts a server by a command of one's own.
+    pub(crate) fn start_by(&self, mut command: Command) -> Server {
         let log = File::options().create(true).append(true).open(self.log()).unwrap();
-        let mut child =
-            self.command_at(address, arguments).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (tell, told) = mpsc::channel();
         // The pipe is read to its end, so that nobody is ever stopped by a full one.
@@ -193,7 +197,16 @@ impl Server {
     }
 
     fn ask_to_end(&self) {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        self.signal(Signal::TERM);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Where its files are, for one that has file systems of its own.
+    pub(crate) fn root(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root", self.child.id()))
     }
 
     /// The same as [`kill`](Server::kill), while others still speak to it.
@@ -247,6 +260,15 @@ impl Server {
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Answer {
         self.send("GET", path, &[], b"")
+    }
+
+    /// The metrics, which are the only answer that is no JSON.
+    #[track_caller]
+    pub(crate) fn metrics(&self) -> String {
+        let mut response = self.agent.get(format!("{}/kron/v1/metrics", self.url)).call().unwrap();
+        let media = response.headers()["content-type"].to_str().unwrap().to_owned();
+        assert_eq!((response.status().as_u16(), &*media), (200, "text/plain; version=0.0.4; charset=utf-8"));
+        response.body_mut().read_to_string().unwrap()
     }
 
     #[track_caller]

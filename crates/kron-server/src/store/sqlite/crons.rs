@@ -7,6 +7,7 @@ use crate::clock::floor_second;
 use crate::cron::{Compiled, Cron, Registration, Turn};
 use crate::job::Job;
 use crate::members::{Members, read_as};
+use crate::note::{Fired, Note};
 use crate::refusal::Refusal;
 use crate::store::{Answer, Rules};
 
@@ -38,7 +39,7 @@ pub(super) fn register(
     settle_before_a_change(desk, rules, zones, &mut cron, now)?;
     let enabled = enabled.unwrap_or(cron.enabled);
     let (compiled, turn) = cron.redefine(definition, enabled, zones, now)?;
-    carry_out(desk, &mut cron, turn, now)?;
+    carry_out(desk, zones, &mut cron, &compiled, turn, now)?;
     Ok((cron, compiled, false))
 }
 
@@ -63,7 +64,7 @@ pub(super) fn patch(
     settle_before_a_change(desk, rules, zones, &mut cron, now)?;
     let enabled = registration.enabled.unwrap_or(cron.enabled);
     let (compiled, turn) = cron.redefine(registration.definition, enabled, zones, now)?;
-    carry_out(desk, &mut cron, turn, now)?;
+    carry_out(desk, zones, &mut cron, &compiled, turn, now)?;
     Ok((cron, compiled))
 }
 
@@ -88,7 +89,7 @@ pub(super) fn turn_due(
     stamp: Timestamp,
     actual: Timestamp,
 ) -> Answer<bool> {
-    let sql = "SELECT body FROM crons WHERE next_look <= ?1 ORDER BY next_look, name LIMIT ?2";
+    let sql = "SELECT body FROM crons WHERE next_look <= ?1 ORDER BY next_look LIMIT ?2";
     let due: Vec<Cron> = desk.many(sql, &[&stamp.as_second(), &(TURNS_MAX as u64)], body)?;
     let more = due.len() == TURNS_MAX;
     for mut cron in due {
@@ -120,7 +121,7 @@ fn settle(
     let compiled = cron.definition.compile(cron.anchor, zones)?;
     let active = desk.active(&cron.definition.name, rules.counting)?;
     let turn = cron.turn(&compiled, &active, stamp, actual);
-    carry_out(desk, cron, turn, actual)
+    carry_out(desk, zones, cron, &compiled, turn, actual)
 }
 
 /// Settles what a cron job has due before it is changed. One that cannot be compiled any more, because its zone is
@@ -143,7 +144,14 @@ fn settle_before_a_change(
 }
 
 /// Carries out what was decided about a cron job, and writes it back.
-fn carry_out(desk: &mut Desk<'_>, cron: &mut Cron, turn: Turn, actual: Timestamp) -> Answer<()> {
+fn carry_out(
+    desk: &mut Desk<'_>,
+    zones: &Zones,
+    cron: &mut Cron,
+    compiled: &Compiled,
+    turn: Turn,
+    actual: Timestamp,
+) -> Answer<()> {
     let name = cron.definition.name.clone();
     for id in turn.cancels {
         // A job that has ended in the meantime need not be cancelled.
@@ -156,10 +164,8 @@ fn carry_out(desk: &mut Desk<'_>, cron: &mut Cron, turn: Turn, actual: Timestamp
     }
     for occurrence in &turn.occurrences {
         desk.record(&name, occurrence)?;
-        tracing::info!(
-            cron = name, scheduled = %occurrence.scheduled, reason = occurrence.reason.name(),
-            count = occurrence.count, "no job was made",
-        );
+        let (scheduled, reason, count) = (occurrence.scheduled, occurrence.reason, occurrence.count);
+        desk.note(Note::Settled { cron: name.clone(), scheduled, reason, count });
     }
     desk.tell(turn.events)?;
     let fires = !turn.fires.is_empty();
@@ -174,10 +180,7 @@ fn carry_out(desk: &mut Desk<'_>, cron: &mut Cron, turn: Turn, actual: Timestamp
         last_run_at = Some(actual);
         desk.insert(&fire.job)?;
         desk.tell(fire.job.received().into_iter().chain([fire.event]))?;
-        tracing::info!(
-            cron = name, scheduled = %fire.occurrence.scheduled, chosen = ?fire.occurrence.chosen,
-            seed_hash = fire.occurrence.seed_hash, job = fire.job.id, "fired",
-        );
+        desk.note(Note::Fired(Box::new(Fired::new(cron, compiled, &fire.occurrence, zones))));
     }
     cron.last_run_at = last_run_at;
     if fires && cron.is_serial() {

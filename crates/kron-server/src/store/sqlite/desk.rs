@@ -10,6 +10,7 @@ use crate::cron::{Active, Counting, Cron, Occurrence};
 use crate::envelope::new_id;
 use crate::event::Event;
 use crate::job::{Job, State};
+use crate::note::Note;
 use crate::refusal::{Code, Refusal};
 use crate::store::Worker;
 
@@ -28,6 +29,8 @@ pub(super) struct Memory {
 pub(super) struct Desk<'t> {
     transaction: &'t Transaction<'t>,
     memory: &'t mut Memory,
+    /// What is to be counted and logged once all of it is durable.
+    notes: &'t mut Vec<Note>,
 }
 
 /// A job as it was read, and what its row says beside it.
@@ -42,28 +45,39 @@ pub(super) struct Kept {
 type Answer<T> = Result<T, Refusal>;
 
 impl<'t> Desk<'t> {
-    pub(super) fn new(transaction: &'t Transaction<'t>, memory: &'t mut Memory) -> Desk<'t> {
-        Desk { transaction, memory }
+    pub(super) fn new(
+        transaction: &'t Transaction<'t>,
+        memory: &'t mut Memory,
+        notes: &'t mut Vec<Note>,
+    ) -> Desk<'t> {
+        Desk { transaction, memory, notes }
+    }
+
+    pub(super) fn note(&mut self, note: Note) {
+        self.notes.push(note);
     }
 
     /// Does something as a whole or not at all, whatever becomes of the rest of the transaction.
     pub(super) fn in_savepoint<T>(&mut self, work: impl FnOnce(&mut Desk<'_>) -> Answer<T>) -> Answer<T> {
         self.check_open()?;
-        let before = self.memory.clone();
-        self.transaction.execute_batch("SAVEPOINT work").map_err(failed)?;
+        let (before, noted) = (self.memory.clone(), self.notes.len());
+        self.command("SAVEPOINT work")?;
         match work(self) {
-            Ok(done) => {
-                self.transaction.execute_batch("RELEASE work").map_err(failed)?;
-                Ok(done)
-            }
+            Ok(done) => self.command("RELEASE work").map(|()| done),
             Err(refusal) => {
                 *self.memory = before;
+                self.notes.truncate(noted);
                 // A failure that has undone the whole transaction has undone this too.
                 self.check_open().map_err(|_| refusal.clone())?;
                 self.transaction.execute_batch("ROLLBACK TO work; RELEASE work").map_err(failed)?;
                 Err(refusal)
             }
         }
+    }
+
+    /// A statement without values, which is the same every time.
+    fn command(&self, sql: &str) -> Answer<()> {
+        self.transaction.prepare_cached(sql).and_then(|mut it| it.raw_execute()).map(drop).map_err(failed)
     }
 
     pub(super) fn connection(&self) -> &Connection {
@@ -233,6 +247,7 @@ impl<'t> Desk<'t> {
         let sql = "INSERT INTO events (seq, id, type, subject, queue, job_type, at, body) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         for event in events {
+            self.notes.push(Note::Told(event.kind));
             let id = format!("evt_{}", new_id(event.time));
             let body = event.view(&id, &self.memory.source).to_string();
             self.memory.last_event += 1;

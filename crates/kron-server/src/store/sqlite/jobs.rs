@@ -259,7 +259,9 @@ pub(super) fn prune(desk: &mut Desk<'_>, keep: &Retention, now: Timestamp) -> An
         &[&keep.dead_max, &most],
     )?;
     let events = desk.execute(
-        "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < ?1 ORDER BY seq LIMIT ?2)",
+        // The oldest come first: once one is young enough, so are all.
+        "DELETE FROM events WHERE seq IN (SELECT seq FROM (SELECT seq, at FROM events ORDER BY seq LIMIT ?2) \
+         WHERE at < ?1)",
         &[&before(keep.events_days), &most],
     )?;
     let too_many_events = desk.execute(

@@ -28,6 +28,10 @@ struct List<'v> {
     descending: bool,
     columns: &'static str,
     conditions: Vec<Condition<'v>>,
+    /// The index that has its rows in order, where SQLite might prefer to sort those of another.
+    index: Option<&'static str>,
+    /// Conditions of which each row satisfies one, where an index has the rows of each in order but not of all.
+    arms: Vec<String>,
 }
 
 impl List<'_> {
@@ -40,25 +44,13 @@ impl List<'_> {
     ) -> Answer<(Vec<T>, Page)> {
         let total = self.count(connection)?;
         let limit = page.limit.unwrap_or(u64::from(u32::MAX));
-        let mut conditions: Vec<String> =
-            self.conditions.iter().map(|(text, _)| (*text).to_owned()).collect();
+        let asked = limit + 1;
         let mut values: Vec<&dyn ToSql> = self.conditions.iter().map(|(_, value)| *value).collect();
-        let (sign, order) = if self.descending { ("<", "DESC") } else { (">", "ASC") };
+        values.extend([&asked as &dyn ToSql, &page.offset]);
         if let Some(cursor) = &page.cursor {
-            conditions.push(format!("{} {sign} ?", self.key));
             values.push(cursor);
         }
-        let asked = limit + 1;
-        values.push(&asked);
-        values.push(&page.offset);
-        let sql = format!(
-            "SELECT {} FROM {}{} ORDER BY {} {order} LIMIT ? OFFSET ?",
-            self.columns,
-            self.table,
-            wherever(&conditions),
-            self.key
-        );
-        let mut rows = many(connection, &sql, &values, read)?;
+        let mut rows = many(connection, &self.page_sql(page.cursor.is_some()), &values, read)?;
         let more = rows.len() as u64 > limit;
         if more {
             rows.pop();
@@ -67,11 +59,44 @@ impl List<'_> {
         Ok((rows, Page { total, limit: page.limit.unwrap_or(total), offset: page.offset, next }))
     }
 
+    /// The query of a page. Its values are those of the conditions, how many, how many to leave out, and the cursor.
+    fn page_sql(&self, has_cursor: bool) -> String {
+        let (sign, order) = if self.descending { ("<", "DESC") } else { (">", "ASC") };
+        let (key, given) = (self.key, self.conditions.len());
+        let place = has_cursor.then(|| format!("{key} {sign} ?{}", given + 3));
+        let whole = [String::new()];
+        let arms = if self.arms.is_empty() { &whole[..] } else { &self.arms };
+        let arms: Vec<String> = arms
+            .iter()
+            .map(|arm| {
+                let mut conditions = self.numbered();
+                conditions.extend((!arm.is_empty()).then(|| arm.clone()));
+                conditions.extend(place.clone());
+                let index = self.index.map(|index| format!(" INDEXED BY {index}")).unwrap_or_default();
+                let (columns, table) = (self.columns, self.table);
+                format!("SELECT {columns}, {key} FROM {table}{index}{}", wherever(&conditions))
+            })
+            .collect();
+        format!(
+            "{} ORDER BY {key} {order} LIMIT ?{} OFFSET ?{}",
+            arms.join(" UNION ALL "),
+            given + 1,
+            given + 2
+        )
+    }
+
     fn count(&self, connection: &Connection) -> Answer<u64> {
-        let conditions: Vec<String> = self.conditions.iter().map(|(text, _)| (*text).to_owned()).collect();
         let values: Vec<&dyn ToSql> = self.conditions.iter().map(|(_, value)| *value).collect();
-        let sql = format!("SELECT count(*) FROM {}{}", self.table, wherever(&conditions));
-        Ok(one(connection, &sql, &values, |row| row.get(0))?.unwrap_or(0))
+        Ok(one(connection, &self.count_sql(), &values, |row| row.get(0))?.unwrap_or(0))
+    }
+
+    fn count_sql(&self) -> String {
+        format!("SELECT count(*) FROM {}{}", self.table, wherever(&self.numbered()))
+    }
+
+    /// The conditions, with numbers in the place of their values.
+    fn numbered(&self) -> Vec<String> {
+        self.conditions.iter().zip(1..).map(|((text, _), n)| text.replace('?', &format!("?{n}"))).collect()
     }
 }
 
@@ -85,8 +110,12 @@ pub(super) fn jobs(
     page: &PageRequest,
 ) -> Answer<(Vec<Job>, Page)> {
     let state = filter.state.map(State::name);
+    list_of_jobs(filter, state.as_ref()).page(connection, page, body, |job: &Job| job.id.clone())
+}
+
+fn list_of_jobs<'v>(filter: &'v JobFilter, state: Option<&'v &'static str>) -> List<'v> {
     let mut conditions: Vec<Condition<'_>> = Vec::new();
-    if let Some(state) = &state {
+    if let Some(state) = state {
         conditions.push(("state = ?", state));
     }
     if let Some(queue) = &filter.queue {
@@ -101,13 +130,25 @@ pub(super) fn jobs(
     if filter.dead {
         conditions.push(("dead_at > ?", &i64::MIN));
     }
-    let list = List { table: "jobs", key: "id", descending: true, columns: "body", conditions };
-    list.page(connection, page, body, |job: &Job| job.id.clone())
+    let index = match filter {
+        JobFilter { cron: Some(_), .. } => Some("jobs_of_cron"),
+        JobFilter { dead: true, .. } => Some("jobs_dead_in_order"),
+        JobFilter { queue: Some(_), .. } => Some("jobs_in_queue"),
+        JobFilter { state: Some(_), .. } => Some("jobs_in_state"),
+        JobFilter { kind: Some(_), .. } => Some("jobs_of_type"),
+        _ => None,
+    };
+    // Of a queue, only each state is in order.
+    let arms = if index == Some("jobs_in_queue") && filter.state.is_none() { &State::ALL[..] } else { &[] };
+    let arms = arms.iter().map(|state| format!("state = '{}'", state.name())).collect();
+    List { table: "jobs", key: "id", descending: true, columns: "body", conditions, index, arms }
 }
 
 pub(super) fn queues(connection: &Connection, page: &PageRequest) -> Answer<(Vec<Queue>, Page)> {
     let columns = "name, paused, created_at";
-    let list = List { table: "queues", key: "name", descending: false, columns, conditions: Vec::new() };
+    let (conditions, arms) = (Vec::new(), Vec::new());
+    let list =
+        List { table: "queues", key: "name", descending: false, columns, conditions, index: None, arms };
     list.page(connection, page, queue, |queue| queue.name.clone())
 }
 
@@ -130,9 +171,45 @@ pub(super) fn queue_stats(
     Ok((known.unwrap_or(Queue { name, paused: false, created_at: now }), states))
 }
 
+/// Every job is counted, in the order of an index that has all that is asked for.
+pub(super) fn census(
+    connection: &Connection,
+    queues_max: usize,
+) -> Answer<Vec<(Option<String>, State, u64)>> {
+    let sql = "SELECT queue, state, count(*) FROM jobs GROUP BY queue, state ORDER BY queue";
+    let rows = many(connection, sql, &[], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, u64>(2)?))
+    })?;
+    let mut counted: Vec<(Option<String>, State, u64)> = Vec::new();
+    let (mut named, mut others): (Vec<String>, _) = (Vec::new(), State::ALL.map(|state| (state, 0)));
+    for (queue, state, count) in rows {
+        let Some(state) = State::ALL.into_iter().find(|it| it.name() == state) else { continue };
+        if named.last() != Some(&queue) && named.len() < queues_max {
+            named.push(queue.clone());
+        }
+        if named.last() == Some(&queue) {
+            counted.push((Some(queue), state, count));
+        } else if let Some(other) = others.iter_mut().find(|(it, _)| *it == state) {
+            other.1 += count;
+        }
+    }
+    counted.extend(
+        others.into_iter().filter(|(_, count)| *count > 0).map(|(state, count)| (None, state, count)),
+    );
+    Ok(counted)
+}
+
 pub(super) fn workers(connection: &Connection, page: &PageRequest) -> Answer<(Vec<Worker>, Page)> {
-    let list =
-        List { table: "workers", key: "id", descending: false, columns: "body", conditions: Vec::new() };
+    let (conditions, arms) = (Vec::new(), Vec::new());
+    let list = List {
+        table: "workers",
+        key: "id",
+        descending: false,
+        columns: "body",
+        conditions,
+        index: None,
+        arms,
+    };
     list.page(connection, page, body, |worker: &Worker| worker.worker_id.clone())
 }
 
@@ -141,12 +218,13 @@ pub(super) fn crons(
     enabled: Option<bool>,
     page: &PageRequest,
 ) -> Answer<(Vec<Cron>, Page)> {
-    let mut conditions: Vec<Condition<'_>> = Vec::new();
-    if let Some(enabled) = &enabled {
-        conditions.push(("enabled = ?", enabled));
-    }
-    let list = List { table: "crons", key: "name", descending: false, columns: "body", conditions };
-    list.page(connection, page, body, |cron: &Cron| cron.definition.name.clone())
+    list_of_crons(enabled.as_ref()).page(connection, page, body, |cron: &Cron| cron.definition.name.clone())
+}
+
+fn list_of_crons(enabled: Option<&bool>) -> List<'_> {
+    let conditions = enabled.map(|enabled| ("enabled = ?", enabled as &dyn ToSql)).into_iter().collect();
+    let (index, arms) = (enabled.map(|_| "crons_in_order"), Vec::new());
+    List { table: "crons", key: "name", descending: false, columns: "body", conditions, index, arms }
 }
 
 /// Part of the record. Several in a row may have begun before it, and are found by their end: history that
@@ -155,21 +233,22 @@ pub(super) fn occurrences(connection: &Connection, cron: &str, span: &Span) -> A
     let (from, to) = (ceil_second(span.from).as_second(), span.to.as_second());
     let limit = span.limit as u64;
     let Some(after) = span.after else {
-        let sql = "SELECT body FROM occurrences WHERE cron = ?1 AND kind = 'range' AND last >= ?2 AND scheduled < ?2 \
-                   ORDER BY last LIMIT ?3";
-        let mut found: Vec<Occurrence> = many(connection, sql, &[&cron, &from, &limit], body)?;
+        let mut found: Vec<Occurrence> = many(connection, BEGUN_BEFORE, &[&cron, &from, &limit], body)?;
         found.sort_by_key(Occurrence::place);
-        let sql = "SELECT body FROM occurrences WHERE cron = ?1 AND scheduled BETWEEN ?2 AND ?3 \
-                   ORDER BY scheduled, kind LIMIT ?4";
-        found.extend(many(connection, sql, &[&cron, &from, &to, &limit], body)?);
+        found.extend(many(connection, BETWEEN, &[&cron, &from, &to, &limit], body)?);
         found.truncate(span.limit);
         return Ok(found);
     };
-    let sql = "SELECT body FROM occurrences WHERE cron = ?1 AND (scheduled, kind) > (?2, ?3) AND last >= ?4 \
-               AND scheduled <= ?5 ORDER BY scheduled, kind LIMIT ?6";
     let (second, kind) = (after.scheduled.as_second(), after.kind.name());
-    many(connection, sql, &[&cron, &second, &kind, &from, &to, &limit], body)
+    many(connection, AFTER, &[&cron, &second, &kind, &from, &to, &limit], body)
 }
+
+const BEGUN_BEFORE: &str = "SELECT body FROM occurrences WHERE cron = ?1 AND kind = 'range' AND last >= ?2 \
+                            AND scheduled < ?2 ORDER BY last LIMIT ?3";
+const BETWEEN: &str = "SELECT body FROM occurrences WHERE cron = ?1 AND scheduled BETWEEN ?2 AND ?3 \
+                       ORDER BY scheduled, kind LIMIT ?4";
+const AFTER: &str = "SELECT body FROM occurrences WHERE cron = ?1 AND (scheduled, kind) > (?2, ?3) AND last >= ?4 \
+                     AND scheduled <= ?5 ORDER BY scheduled, kind LIMIT ?6";
 
 pub(super) fn occurrence_at(
     connection: &Connection,
@@ -228,10 +307,10 @@ pub(super) fn events(connection: &Connection, query: &EventQuery) -> Answer<Even
         if found.len() == query.limit {
             break;
         }
-        let (stored, wanted) = read_event(row, query).map_err(super::desk::failed)?;
-        looked = stored.number;
-        if wanted {
-            found.push(stored);
+        let event = read_event(row).map_err(super::desk::failed)?;
+        looked = event.number;
+        if query.wants(&event) {
+            found.push(event);
         }
     }
     let looked = if found.len() < query.limit { through.max(looked) } else { looked };
@@ -246,27 +325,19 @@ pub(super) fn events(connection: &Connection, query: &EventQuery) -> Answer<Even
     Ok(Events { events: found, through: looked, cursor, has_more: looked < last })
 }
 
-fn read_event(row: &rusqlite::Row<'_>, query: &EventQuery) -> rusqlite::Result<(Stored, bool)> {
-    let kind: String = row.get(2)?;
-    let (subject, queue, job_type): (String, Option<String>, Option<String>) =
-        (row.get(4)?, row.get(5)?, row.get(6)?);
-    let among = |list: &[String], value: Option<&String>| {
-        list.is_empty() || value.is_some_and(|it| list.contains(it))
-    };
-    let wanted_kind = query.types.is_empty()
-        || query.types.iter().any(|wanted| match wanted.strip_suffix('*') {
-            Some(prefix) => kind.starts_with(prefix),
-            None => *wanted == kind,
-        });
-    let wanted = wanted_kind
-        && among(&query.queues, queue.as_ref())
-        && among(&query.job_types, job_type.as_ref())
-        && query.subject.as_ref().is_none_or(|wanted| *wanted == subject);
-    let body: String = row.get(3)?;
-    let body = RawValue::from_string(body).map_err(|error| {
+fn read_event(row: &rusqlite::Row<'_>) -> rusqlite::Result<Stored> {
+    let body = RawValue::from_string(row.get(3)?).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, Box::new(error))
     })?;
-    Ok((Stored { number: row.get::<_, i64>(0)?.unsigned_abs(), id: row.get(1)?, kind, body }, wanted))
+    Ok(Stored {
+        number: row.get::<_, i64>(0)?.unsigned_abs(),
+        id: row.get(1)?,
+        kind: row.get(2)?,
+        subject: row.get(4)?,
+        queue: row.get(5)?,
+        job_type: row.get(6)?,
+        body,
+    })
 }
 
 /// The number of the event of an id. One that is no longer kept lies before all that were told later.
@@ -284,4 +355,70 @@ fn place_of(connection: &Connection, id: &str, last: u64) -> Answer<u64> {
         row.get::<_, Option<i64>>(0)
     })?;
     Ok(later.flatten().map_or(last, |later| later.unsigned_abs() - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sqlite::STEPS;
+
+    /// What SQLite says it would do.
+    fn plan(connection: &Connection, sql: &str) -> String {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let count = statement.parameter_count();
+        let steps =
+            statement.query_map(rusqlite::params_from_iter(vec!["x"; count]), |row| row.get::<_, String>(3));
+        steps.unwrap().collect::<Result<Vec<_>, _>>().unwrap().join("; ")
+    }
+
+    #[test]
+    fn lists_are_read_in_the_order_of_an_index() {
+        let connection = Connection::open_in_memory().unwrap();
+        STEPS.iter().for_each(|step| connection.execute_batch(step).unwrap());
+        let mut queries = Vec::new();
+        let states = [None, Some(State::Active)];
+        for state in states {
+            for queue in [None, Some("q")] {
+                for kind in [None, Some("a.b")] {
+                    for cron in [None, Some("c")] {
+                        let text = |text: Option<&str>| text.map(str::to_owned);
+                        let (queue, kind, cron) = (text(queue), text(kind), text(cron));
+                        for dead in [false, true] {
+                            let filter = JobFilter {
+                                state,
+                                queue: queue.clone(),
+                                kind: kind.clone(),
+                                cron: cron.clone(),
+                                dead,
+                            };
+                            let name = state.map(State::name);
+                            let list = list_of_jobs(&filter, name.as_ref());
+                            queries.extend([list.page_sql(false), list.page_sql(true)]);
+                        }
+                    }
+                }
+            }
+        }
+        for enabled in [None, Some(&true)] {
+            let list = list_of_crons(enabled);
+            queries.extend([list.page_sql(false), list.page_sql(true), list.count_sql()]);
+        }
+        queries.extend([BETWEEN, AFTER, BEGUN_BEFORE].map(str::to_owned));
+        queries.push("SELECT body FROM crons WHERE next_look <= ?1 ORDER BY next_look LIMIT ?2".into());
+        for sql in queries {
+            let plan = plan(&connection, &sql);
+            assert!(!plan.contains("TEMP B-TREE"), "nothing is sorted: {sql}: {plan}");
+            let scans = plan.split("; ").filter(|step| step.starts_with("SCAN "));
+            let mut walks = scans.filter(|step| !step.contains(" INDEX "));
+            assert_eq!(walks.next(), None, "no table is walked through: {sql}: {plan}");
+        }
+    }
+
+    #[test]
+    fn the_test_finds_a_list_that_is_sorted() {
+        let connection = Connection::open_in_memory().unwrap();
+        STEPS.iter().for_each(|step| connection.execute_batch(step).unwrap());
+        let sorted = plan(&connection, "SELECT body FROM jobs ORDER BY body");
+        assert!(sorted.contains("TEMP B-TREE") && sorted.starts_with("SCAN jobs"), "{sorted}");
+    }
 }

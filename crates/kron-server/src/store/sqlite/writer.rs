@@ -1,11 +1,15 @@
 //! One thread writes. What waits for it shares a transaction, and so one flush of the disk.
 
+use std::sync::Arc;
 use std::thread;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::clock::instant;
+use crate::metrics::Metrics;
+use crate::note::Note;
 use crate::refusal::{Code, Refusal};
 use crate::store::Due;
 
@@ -36,7 +40,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(mut connection: Connection, mut memory: Memory) -> Result<Writer, Refusal> {
+    pub(super) fn start(
+        mut connection: Connection,
+        mut memory: Memory,
+        metrics: Arc<Metrics>,
+    ) -> Result<Writer, Refusal> {
         let (orders, mut waiting) = mpsc::channel::<Order>(WAITING_MAX);
         let first = look(&connection)?;
         let (due, due_seen) = watch::channel(first);
@@ -49,7 +57,10 @@ impl Writer {
                     let Ok(order) = waiting.try_recv() else { break };
                     group.push(order);
                 }
-                let done = carry_out(&mut connection, &mut memory, group);
+                let (began, orders) = (instant(), group.len());
+                let mut notes = Vec::new();
+                let done = carry_out(&mut connection, &mut memory, &mut notes, group);
+                let took = began.elapsed();
                 // What the group changed is known before anybody is told of it, or a client could read what
                 // its own request has ended.
                 if let Ok(now) = look(&connection) {
@@ -58,7 +69,13 @@ impl Writer {
                 let last = memory.last_event;
                 last_event.send_if_modified(|known| std::mem::replace(known, last) != last);
                 is_failing.send_replace(done.outcome.is_err());
+                match done.outcome {
+                    Ok(()) => metrics.committed(orders, took),
+                    Err(_) => metrics.commit_failed(),
+                }
                 done.tell();
+                // Nobody waits for this.
+                notes.into_iter().for_each(|note| note.take(&metrics, took));
             }
             // Whoever copies the database finds everything in one file.
             if let Err(error) = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
@@ -128,17 +145,23 @@ impl Done {
 }
 
 /// Carries a group of orders out, as one transaction.
-fn carry_out(connection: &mut Connection, memory: &mut Memory, group: Vec<Order>) -> Done {
+fn carry_out(
+    connection: &mut Connection,
+    memory: &mut Memory,
+    notes: &mut Vec<Note>,
+    group: Vec<Order>,
+) -> Done {
     let mut told = Vec::with_capacity(group.len());
     let before = memory.clone();
     let outcome = (|| {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut desk = Desk::new(&transaction, memory);
+        let mut desk = Desk::new(&transaction, memory, notes);
         told.extend(group.into_iter().map(|order| order(&mut desk)));
         transaction.commit()
     })();
     let outcome = outcome.map_err(|error: rusqlite::Error| {
         *memory = before;
+        notes.clear();
         tracing::error!(%error, "a transaction failed and nothing of it was done");
         Refusal::backend(&error)
     });
@@ -170,9 +193,9 @@ mod tests {
 
     fn open() -> Writer {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(include_str!("schema.sql")).unwrap();
+        crate::store::sqlite::STEPS.iter().for_each(|step| connection.execute_batch(step).unwrap());
         let memory = Memory { seq: 0, last_event: 0, source: "test".into() };
-        Writer::start(connection, memory).unwrap()
+        Writer::start(connection, memory, Arc::default()).unwrap()
     }
 
     async fn count(writer: &Writer) -> i64 {

@@ -1,0 +1,34 @@
+//! How fast kron-server takes jobs in, hands them out and hears of their end, each made durable before it is answered;
+//! how late 10,000 cron jobs of 100,000 are that are due in one second; and what 10,000 who follow events cost.
+//!
+//! The server is a process of its own with its defaults, and its clients are threads that each keep one connection.
+
+mod bare;
+mod client;
+mod cron;
+mod figures;
+mod jobs;
+mod peer;
+mod server;
+mod streams;
+
+use std::path::PathBuf;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let binary = PathBuf::from(arguments.next().expect("usage: kron-bench-server KRON-SERVER [PART]"));
+    let part = arguments.next();
+    let chosen = |name: &str| part.as_deref().is_none_or(|part| part == name);
+    figures::machine();
+    if chosen("jobs") {
+        jobs::measure(&binary);
+        bare::measure();
+        peer::measure();
+    }
+    if chosen("cron") {
+        cron::measure(&binary);
+    }
+    if chosen("streams") {
+        streams::measure(&binary);
+    }
+}

@@ -1,0 +1,64 @@
+//! A kron-server as a process of its own, in a directory of its own.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+pub struct Server {
+    process: Child,
+    pub address: String,
+    home: tempfile::TempDir,
+}
+
+impl Server {
+    pub fn start(binary: &Path) -> Server {
+        let home = tempfile::Builder::new().prefix("kron-bench").tempdir_in(place()).unwrap();
+        let log = File::create(home.path().join("log")).unwrap();
+        let mut process = Command::new(binary)
+            .args(["--listen", "127.0.0.1:0", "--data"])
+            .arg(home.path().join("data"))
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim_end().rsplit('/').next().unwrap().to_owned();
+        assert!(!address.is_empty(), "{}", fs::read_to_string(home.path().join("log")).unwrap());
+        Server { process, address, home }
+    }
+
+    /// The most memory that it has ever had, in MB, and what it has now.
+    pub fn memory(&self) -> (u64, u64) {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let of = |key: &str| {
+            let line = status.lines().find(|line| line.starts_with(key)).unwrap();
+            line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1_024
+        };
+        (of("VmHWM:"), of("VmRSS:"))
+    }
+
+    /// The processor time that it has used, in seconds.
+    pub fn cpu(&self) -> f64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
+        let rest = stat.rsplit(')').next().unwrap();
+        let ticks = |at: usize| rest.split_whitespace().nth(at).unwrap().parse::<f64>().unwrap();
+        (ticks(11) + ticks(12)) / rustix::param::clock_ticks_per_second() as f64
+    }
+}
+
+/// Where databases are: on a real disk, which the directory for temporary files need not be.
+pub fn place() -> std::path::PathBuf {
+    std::env::var_os("KRON_BENCH_DIR").map_or_else(std::env::temp_dir, Into::into)
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        if std::thread::panicking() {
+            eprintln!("{}", fs::read_to_string(self.home.path().join("log")).unwrap_or_default());
+        }
+    }
+}
