@@ -14,8 +14,13 @@ pub struct Server {
 impl Server {
     pub fn start(binary: &Path) -> Server {
         let home = tempfile::Builder::new().prefix("kron-bench").tempdir_in(place()).unwrap();
+        let settings = home.path().join("settings.toml");
+        // Everybody comes from this host.
+        fs::write(&settings, "[limits]\nconnections = 15000\nconnections_per_address = 15000\n").unwrap();
         let log = File::create(home.path().join("log")).unwrap();
         let mut process = Command::new(binary)
+            .arg("--config")
+            .arg(settings)
             .args(["--listen", "127.0.0.1:0", "--data"])
             .arg(home.path().join("data"))
             .stdout(Stdio::piped())

@@ -425,7 +425,11 @@ fn many_who_follow_events_cost_no_queries() {
 
 #[test]
 fn whoever_falls_behind_is_told_everything_all_the_same() {
-    let server = Server::new();
+    let home = Home::new();
+    let settings = home.data().with_extension("toml");
+    // It takes nothing for as long as it takes to push, and that may be long.
+    fs::write(&settings, "[limits]\nwrite = \"5m\"\n").unwrap();
+    let server = home.start(&["--test-mode", "--config", settings.to_str().unwrap()]);
     let mut slow = follow(&server, "?types=job.enqueued");
     wait_for("it follows", || Exposition::of(&server).sum("kron_event_streams", &[]) == 1.0);
     push_many(&server, 10_000);
