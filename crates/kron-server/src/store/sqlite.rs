@@ -348,7 +348,7 @@ fn reader(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// After how many pages of 4 KiB the log is folded into the database.
-const LOG_PAGES: i64 = 8_192;
+const LOG_PAGES: i64 = 4_096;
 
 /// How much of the database the thread that writes has in memory at most.
 const CACHE_KIB: i64 = 32 * 1_024;

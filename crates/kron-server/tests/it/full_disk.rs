@@ -11,7 +11,10 @@ use serde_json::{Value, json};
 use super::server::{Home, MEDIA, Server, binary, cron, pause, text};
 
 /// How large the disk is, in KiB.
-const DISK_KIB: u64 = 6 * 1_024;
+const DISK_KIB: u64 = 20 * 1_024;
+
+/// How much of it others have filled before, in bytes.
+const FILLED: usize = 16 << 20;
 
 /// A server whose data is on a disk of its own; none where file systems cannot be mounted.
 fn on_a_small_disk(home: &Home) -> Option<Server> {
@@ -54,7 +57,7 @@ fn a_full_disk_loses_nothing_and_is_told() {
     let home = Home::new();
     let Some(server) = on_a_small_disk(&home) else { return };
     let filler = server.root().join(home.data().strip_prefix("/").unwrap()).join("filler");
-    fs::write(&filler, vec![1; 2 << 20]).unwrap();
+    fs::write(&filler, vec![1; FILLED]).unwrap();
     server.register(cron("tick", "* * * * * *", json!({"overlap_policy": "allow"})));
     let pushed = Mutex::new(BTreeSet::new());
     std::thread::scope(|scope| {

@@ -230,7 +230,7 @@ fn every_fire_can_be_computed_again_from_its_line_in_the_log() {
         json!({"kron": {"window": {"mode": "around", "duration": "30m"}, "seed": {"strategy": "daily", "salt": "s"}}}),
         json!({"kron": {
             "window": {"duration": "50m"}, "distribution": {"name": "skewEarly", "params": {"shape": 2.5}},
-            "only": ["minutes=10-40", "dow=THU,FRI"], "avoid": [{"minutes": "20-25"}],
+            "only": ["dow=THU,FRI", "months=2"], "avoid": [{"hours": "3"}],
         }}),
         json!({"kron": {"window": {"duration": "40m"}, "distribution": {"name": "normal", "params": {"mu": "mid"}}}}),
     ];
@@ -358,13 +358,23 @@ fn time_zones_are_read_again_and_what_moves_is_told() {
     put_zone(zones.path(), "Test/Place", PLUS_2, "2099c");
     server.signal(Signal::HUP);
     wait_for("the signal", || text(&server.cron("noon")["next_run_at"]).starts_with("2026-02-13T10:00:00"));
+}
 
-    // And for a server that was not there when they changed.
-    let home = server.kill();
-    put_zone(zones.path(), "Test/Place", PLUS_1, "2099d");
+#[test]
+fn a_server_that_was_not_there_when_time_zones_changed_finds_out() {
+    let home = Home::new();
+    let zones = tempfile::tempdir().unwrap();
+    put_zone(zones.path(), "Test/Place", PLUS_2, "2099a");
+    let settings = zones.path().join("settings.toml");
+    fs::write(&settings, format!("zoneinfo = {:?}\n", zones.path())).unwrap();
+    let arguments = ["--config", settings.to_str().unwrap()];
     let server = home.start(&arguments);
-    server.clock("2026-02-13T09:00:00Z");
-    wait_for("the start", || text(&server.cron("noon")["next_run_at"]).starts_with("2026-02-13T11:00:00"));
+    let noon = cron("noon", "0 12 29 2 *", json!({"timezone": "Test/Place"}));
+    assert!(text(&server.register(noon)["next_run_at"]).contains("-02-29T10:00:00"), "by the old data");
+    let home = server.kill();
+    put_zone(zones.path(), "Test/Place", PLUS_1, "2099b");
+    let server = home.start(&arguments);
+    wait_for("the plan", || text(&server.cron("noon")["next_run_at"]).contains("-02-29T11:00:00"));
 }
 
 /// Waits until something is so.

@@ -163,6 +163,8 @@ fn carry_out(
         *memory = before;
         notes.clear();
         tracing::error!(%error, "a transaction failed and nothing of it was done");
+        // On a full disk the log may be what fills it, and most of it may be in the database already.
+        let _ = connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
         Refusal::backend(&error)
     });
     Done { told, outcome }
