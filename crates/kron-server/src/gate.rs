@@ -118,10 +118,36 @@ impl Gate {
     /// If not, and why.
     pub async fn admit(&self, need: Need, headers: &HeaderMap, now: Timestamp) -> Result<Who, Refusal> {
         let Need::Scope(scope) = need else { return Ok(Who::Anybody) };
-        if self.opens && !self.has_tokens() {
+        let wanted = format!("a token with the scope `{scope}`");
+        let of_scope = |refusal: Refusal| refusal.detail("required_scope", json!(scope.name()));
+        let Some(token) = self.owner(&wanted, headers, now).await.map_err(of_scope)? else {
             return Ok(Who::Anybody);
+        };
+        if !token.allows(scope) {
+            let has: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
+            let message = format!("expected {wanted}, but `{}` has `{}`", token.name, has.join(" "));
+            return Err(of_scope(Refusal::new(Code::PermissionDenied, message)));
         }
-        let hash = shown(headers).map_err(|found| unknown(scope, found))?;
+        Ok(Who::Owner { name: token.name, hash: token.hash })
+    }
+
+    /// The token that a request shows, or none where nobody needs one. What is `wanted` is told to those who need it.
+    ///
+    /// # Errors
+    ///
+    /// If it shows none that allows anything.
+    pub async fn owner(
+        &self,
+        wanted: &str,
+        headers: &HeaderMap,
+        now: Timestamp,
+    ) -> Result<Option<Token>, Refusal> {
+        if self.opens && !self.has_tokens() {
+            return Ok(None);
+        }
+        let unknown =
+            |found: &str| Refusal::new(Code::Unauthenticated, format!("expected {wanted}, but {found}"));
+        let hash = shown(headers).map_err(unknown)?;
         let mut known = self.known();
         if !known.tokens.contains_key(&hash) {
             // It may have been made just now.
@@ -131,28 +157,15 @@ impl Gate {
         if known.read_at.elapsed() > STALE {
             return Err(Refusal::new(Code::BackendUnavailable, "the tokens cannot be read from the store"));
         }
-        let Some(token) = known.tokens.get(&hash) else {
-            return Err(unknown(scope, "but nobody knows this one"));
-        };
+        let token = known.tokens.get(&hash).ok_or_else(|| unknown(UNKNOWN))?;
         if token.revoked_at.is_some() {
-            return Err(unknown(scope, &format!("but `{}` was revoked", token.name)));
+            return Err(unknown(&format!("`{}` was revoked", token.name)));
         }
         if token.has_expired(now) {
-            return Err(unknown(scope, &format!("but `{}` has expired", token.name)));
-        }
-        if !token.allows(scope) {
-            let has: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
-            let message = format!(
-                "expected a token with the scope `{scope}`, but `{}` has `{}`",
-                token.name,
-                has.join(" ")
-            );
-            return Err(
-                Refusal::new(Code::PermissionDenied, message).detail("required_scope", json!(scope.name()))
-            );
+            return Err(unknown(&format!("`{}` has expired", token.name)));
         }
         self.used().insert(token.name.clone());
-        Ok(Who::Owner { name: token.name.clone(), hash })
+        Ok(Some(token.clone()))
     }
 
     /// Waits until somebody who was let through for something that asks for a token would be no longer.
@@ -252,26 +265,24 @@ impl Known {
     }
 }
 
+/// What is said of a token that is none.
+const UNKNOWN: &str = "nobody knows this one";
+
 /// What a request shows, or what is wrong about it.
 fn shown(headers: &HeaderMap) -> Result<Hash, &'static str> {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
     let value = match (given.next(), given.next()) {
-        (None, _) => return Err("but there is no Authorization header"),
-        (Some(_), Some(_)) => return Err("but there is more than one Authorization header"),
+        (None, _) => return Err("there is no Authorization header"),
+        (Some(_), Some(_)) => return Err("there is more than one Authorization header"),
         (Some(value), None) => value.to_str().unwrap_or(""),
     };
     match value.split_once(' ') {
         Some((scheme, secret)) if scheme.eq_ignore_ascii_case("bearer") => {
-            let secret: Secret = secret.trim().parse().map_err(|()| "but nobody knows this one")?;
+            let secret: Secret = secret.trim().parse().map_err(|()| UNKNOWN)?;
             Ok(secret.hash())
         }
-        _ => Err("but the Authorization header is not `Bearer` and a token"),
+        _ => Err("the Authorization header is not `Bearer` and a token"),
     }
-}
-
-fn unknown(scope: Scope, found: &str) -> Refusal {
-    Refusal::new(Code::Unauthenticated, format!("expected a token with the scope `{scope}`, {found}"))
-        .detail("required_scope", json!(scope.name()))
 }
 
 /// What a refusal tells clients about how to show who they are.
@@ -355,12 +366,12 @@ mod tests {
         assert_eq!(show(&[&format!("bearer  {text}")]), Ok(secret.hash()), "the scheme has no case");
         let twice = format!("Bearer {text}");
         for (given, message) in [
-            (&[][..], "but there is no Authorization header"),
-            (&[&*twice, &*twice][..], "but there is more than one Authorization header"),
-            (&["Basic YTpi"][..], "but the Authorization header is not `Bearer` and a token"),
-            (&["Bearer"][..], "but the Authorization header is not `Bearer` and a token"),
-            (&["Bearer nonsense"][..], "but nobody knows this one"),
-            (&[&*text][..], "but the Authorization header is not `Bearer` and a token"),
+            (&[][..], "there is no Authorization header"),
+            (&[&*twice, &*twice][..], "there is more than one Authorization header"),
+            (&["Basic YTpi"][..], "the Authorization header is not `Bearer` and a token"),
+            (&["Bearer"][..], "the Authorization header is not `Bearer` and a token"),
+            (&["Bearer nonsense"][..], "nobody knows this one"),
+            (&[&*text][..], "the Authorization header is not `Bearer` and a token"),
         ] {
             assert_eq!(show(given), Err(message));
         }
