@@ -71,7 +71,7 @@ fn send(told: &Receiver<Ended>, url: &str) {
             }
         }
         let count = spans.len();
-        let sent = agent.post(url).header("Content-Type", "application/json").send(body(spans).to_string());
+        let sent = agent.post(url).header("Content-Type", "application/json").send(body(&spans).to_string());
         match sent {
             Ok(_) => is_failing = false,
             // Told once, and again only when it has succeeded in between.
@@ -84,7 +84,7 @@ fn send(told: &Receiver<Ended>, url: &str) {
     }
 }
 
-fn body(spans: Vec<Value>) -> Value {
+fn body(spans: &[Value]) -> Value {
     json!({"resourceSpans": [{
         "resource": {"attributes": [
             attribute("service.name", &json!("kron-server")),
