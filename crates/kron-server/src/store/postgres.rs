@@ -11,6 +11,10 @@ mod lists;
 mod look;
 mod migrate;
 mod pool;
+#[cfg(test)]
+pub(super) mod server;
+#[cfg(test)]
+mod tests;
 mod trouble;
 
 use std::fmt;

@@ -272,6 +272,7 @@ impl Store for Sqlite {
 
     async fn cluster(&self) -> Answer<Cluster> {
         let next_look = self.writer.due.borrow().crons;
+        // Only one process can have the database: there is nobody to share the work with, and no reign to count.
         Ok(Cluster { node: self.rules.source.clone(), leader: None, nodes: Vec::new(), next_look })
     }
 

@@ -196,7 +196,7 @@ pub(super) async fn dead_stats(desk: &mut Desk) -> Outcome<DeadStats> {
     let sql = "SELECT queue, count(*) FROM jobs WHERE dead_at IS NOT NULL GROUP BY queue ORDER BY queue";
     let by_queue = pairs(&desk.rows(sqlx::query(sql)).await?)?;
     let sql = "SELECT coalesce(error_type, 'unknown') AS kind, count(*) FROM jobs WHERE dead_at IS NOT NULL \
-               GROUP BY kind ORDER BY kind COLLATE \"C\"";
+               GROUP BY kind ORDER BY kind";
     let by_error_type = pairs(&desk.rows(sqlx::query(sql)).await?)?;
     let sql = "SELECT min(dead_at), max(dead_at) FROM jobs WHERE dead_at IS NOT NULL";
     let ends = desk.row(sqlx::query(sql)).await?;

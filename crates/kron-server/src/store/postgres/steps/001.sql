@@ -18,7 +18,7 @@ CREATE TABLE jobs (
     dead_at    BIGINT,
     ended_at   BIGINT,
     -- The kind of the failure that it ended with.
-    error_type TEXT,
+    error_type TEXT COLLATE "C",
     body       TEXT NOT NULL
 );
 CREATE SEQUENCE job_order;
