@@ -8,6 +8,7 @@ be refused: whatever needs a session would be.
 import argparse
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,16 @@ class Pooler:
                 shutil.chown(path, "postgres")
         program = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
         self.process = subprocess.Popen([*database.wrapper, program, "-q", str(config)], cwd=base)
+        if not wait_until(self.listens, 30):
+            raise RuntimeError("pgbouncer does not listen")
+
+    def listens(self):
+        """Whether it can be reached."""
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
 
 
 def work(node, number, done, complaints):
