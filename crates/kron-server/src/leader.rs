@@ -239,7 +239,8 @@ mod tests {
     }
 
     fn deeds() -> impl Strategy<Value = Vec<Deed>> {
-        let serve = (0..3_usize, any::<bool>(), any::<bool>()).prop_map(|(n, there, back)| Deed::Serve(n, there, back));
+        let serve = (0..3_usize, any::<bool>(), any::<bool>())
+            .prop_map(|(n, there, back)| Deed::Serve(n, there, back));
         proptest::collection::vec(prop_oneof![3 => serve, 2 => (1..4_000_u64).prop_map(Deed::Pass)], 1..400)
     }
 

@@ -104,7 +104,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Some(Command::Token(command)) => {
-            let done = settings(args).and_then(|settings| token_command::run(&command, &settings.data));
+            let done = settings(args).and_then(|settings| token_command::run(&command, &settings));
             return match done {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(message) => failed(&message),
@@ -143,7 +143,8 @@ fn settings(args: Args) -> Result<Settings, String> {
             (settings.data, settings.postgres) = (data, None);
         }
         (None, Some(Database::Postgres(url))) => {
-            let usual = PostgresPlace { url: String::new(), direct: None, pooler: false, connections: CONNECTIONS };
+            let usual =
+                PostgresPlace { url: String::new(), direct: None, pooler: false, connections: CONNECTIONS };
             settings.postgres = Some(PostgresPlace { url, ..settings.postgres.unwrap_or(usual) });
         }
         (None, None) => {}

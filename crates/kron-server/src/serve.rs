@@ -107,8 +107,11 @@ async fn gate(app: &App, address: SocketAddr, settings: &Settings) -> Result<Arc
     if !gate.has_tokens() && !is_private {
         return Err(format!(
             "refusing to listen on {address} without a token, since everybody who reaches it could do anything. Make \
-             one with `kron-server token create --name admin --scope admin --data {}`, or listen on 127.0.0.1",
-            settings.data.display()
+             one with `kron-server token create --name admin --scope admin {}`, or listen on 127.0.0.1",
+            match settings.postgres {
+                Some(_) => "--database …".to_owned(),
+                None => format!("--data {}", settings.data.display()),
+            }
         ));
     }
     if !gate.has_tokens() {

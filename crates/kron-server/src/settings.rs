@@ -79,7 +79,10 @@ impl Settings {
         let postgres = match (written.database, &written.database_direct) {
             (Some(url), _) => Some(PostgresPlace {
                 url: postgres_url("database", url)?,
-                direct: written.database_direct.map(|url| postgres_url("database_direct", url)).transpose()?,
+                direct: written
+                    .database_direct
+                    .map(|url| postgres_url("database_direct", url))
+                    .transpose()?,
                 pooler: written.database_pooler.unwrap_or(false),
                 connections: match written.database_connections.unwrap_or(CONNECTIONS) {
                     n @ 2..=1_000 => n,

@@ -25,7 +25,7 @@ use crate::metrics::Metrics;
 use crate::refusal::Refusal;
 use crate::token::Token;
 
-pub use postgres::{Place as PostgresPlace, Postgres};
+pub use postgres::{Place as PostgresPlace, Postgres, PostgresTokens};
 pub use sqlite::{Sqlite, SqliteTokens};
 
 /// What a verb answers.

@@ -127,7 +127,10 @@ fn in_sqlite<F: Future<Output = ()>>(case: impl Fn(World) -> F) {
 fn in_postgres<F: Future<Output = ()>>(case: impl Fn(World) -> F) {
     let Some(place) = super::postgres::server::database() else {
         let without = std::env::var_os("KRON_WITHOUT_POSTGRES").is_some();
-        assert!(without, "PostgreSQL is not installed: apt-get install postgresql, or set KRON_WITHOUT_POSTGRES");
+        assert!(
+            without,
+            "PostgreSQL is not installed: apt-get install postgresql, or set KRON_WITHOUT_POSTGRES"
+        );
         return;
     };
     let zones = Arc::new(Zones::bundled());

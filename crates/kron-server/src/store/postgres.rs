@@ -15,6 +15,7 @@ mod pool;
 pub(super) mod server;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod trouble;
 
 use std::fmt;
@@ -30,6 +31,7 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
+use crate::clock::instant;
 use crate::cron::{Compiled, Cron, Occurrence, Registration};
 use crate::job::{Job, State};
 use crate::job_view::Page;
@@ -37,13 +39,15 @@ use crate::members::Members;
 use crate::refusal::{Code, Refusal};
 
 use super::{
-    Answer, Beat, Beaten, Change, Changed, Cluster, DeadStats, Due, EventQuery, Events, Fetch, JobFilter, Leading,
-    Node, PageRequest, Queue, Retention, Rules, Span, Store, Worker, WorkerState,
+    Answer, Beat, Beaten, Change, Changed, Cluster, DeadStats, Due, EventQuery, Events, Fetch, JobFilter,
+    Leading, Node, PageRequest, Queue, Retention, Rules, Span, Store, Worker, WorkerState,
 };
 use desk::{Committed, Desk, Mark, earliest};
 use lease::{Lease, Nudge};
 use pool::Pool;
 use trouble::{Outcome, Trouble};
+
+pub use tokens::PostgresTokens;
 
 /// Which database, and how to reach it.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,6 +115,10 @@ const CATCH_UP_MAX: usize = 4;
 /// How long to leave what is due to another node that has it in hand.
 const CROWDED: Duration = Duration::from_millis(100);
 
+/// How long an event may wait to be read for what began before it and has not ended, and how often to look.
+const SETTLE_MAX: Duration = Duration::from_secs(1);
+const SETTLE_EVERY: Duration = Duration::from_millis(5);
+
 /// How long a test waits for this node to lead.
 const LEAD_MAX: Duration = Duration::from_secs(40);
 
@@ -149,7 +157,34 @@ macro_rules! read {
 
 use {read, write};
 
+/// What only the one who keeps the lease has.
+type Keeping = (Arc<Core>, watch::Sender<Option<Lease>>, mpsc::Receiver<Nudge>);
+
 impl Core {
+    async fn open(place: &Place, source: Arc<str>, address: String) -> Result<Keeping, String> {
+        let options = connect_options(&place.url)?;
+        let direct = place.direct.as_deref().map(connect_options).transpose()?;
+        let pool = Pool::new(options, place.connections, !place.pooler);
+        migrate::migrate(&pool).await?;
+        let (lease, lease_seen) = watch::channel(None);
+        let (nudge, nudges) = mpsc::channel(16);
+        let core = Arc::new(Core {
+            pool,
+            direct,
+            node: uuid::Uuid::now_v7().to_string(),
+            address,
+            source,
+            due: watch::Sender::new(Due::default()),
+            last_event: watch::Sender::new(0),
+            heard: AtomicI64::new(0),
+            lease: lease_seen,
+            nudge,
+            kick: Notify::new(),
+            called: Notify::new(),
+        });
+        Ok((core, lease, nudges))
+    }
+
     async fn begin(&self) -> Answer<Desk> {
         let unavailable = |error: sqlx::Error| Trouble::from(error).refusal();
         loop {
@@ -182,7 +217,7 @@ impl Core {
                             self.happened(noted, has_told);
                             return Some(Ok(done));
                         }
-                        Ok(false) => Trouble::Database(sqlx::Error::PoolClosed),
+                        Ok(false) => Trouble::Undone,
                         Err(refusal) => return Some(Err(refusal)),
                     },
                 }
@@ -229,7 +264,8 @@ impl Core {
         let unknown = |why: &str| {
             let message = format!("the database was lost in the middle of a commit, and {why}");
             tracing::warn!(message);
-            Err(Refusal::new(Code::BackendUnavailable, message).hint("look whether it was done before sending it again"))
+            Err(Refusal::new(Code::BackendUnavailable, message)
+                .hint("look whether it was done before sending it again"))
         };
         let Some(mark) = mark else { return unknown("nothing tells whether it was done") };
         let read = async {
@@ -244,7 +280,11 @@ impl Core {
         };
         match tokio::time::timeout(READ_BACK_MAX, read).await {
             Ok(is_committed) => {
-                tracing::info!(is_committed, transaction = mark.transaction, "read back a commit that was not answered");
+                tracing::info!(
+                    is_committed,
+                    transaction = mark.transaction,
+                    "read back a commit that was not answered"
+                );
                 Ok(is_committed)
             }
             Err(_) => unknown("it could not be found out in time whether it was done"),
@@ -257,8 +297,11 @@ impl Core {
     async fn look_for(&self, mark: &Mark) -> Result<Option<bool>, sqlx::Error> {
         let mut connection = self.pool.connect().await?;
         let sql = "SELECT pg_xact_status($1::xid8)";
-        let status: Result<Option<String>, sqlx::Error> =
-            sqlx::query_scalar(sql).persistent(false).bind(&mark.transaction).fetch_one(&mut connection).await;
+        let status: Result<Option<String>, sqlx::Error> = sqlx::query_scalar(sql)
+            .persistent(false)
+            .bind(&mark.transaction)
+            .fetch_one(&mut connection)
+            .await;
         match status {
             Ok(Some(status)) if status == "in progress" => return Ok(None),
             // One that the database has not heard of is in its future.
@@ -294,26 +337,7 @@ impl Postgres {
         address: String,
         zones: Arc<Zones>,
     ) -> Result<Postgres, String> {
-        let options = connect_options(&place.url)?;
-        let direct = place.direct.as_deref().map(connect_options).transpose()?;
-        let pool = Pool::new(options, place.connections, !place.pooler);
-        migrate::migrate(&pool).await?;
-        let (lease, lease_seen) = watch::channel(None);
-        let (nudge, nudges) = mpsc::channel(16);
-        let core = Arc::new(Core {
-            pool,
-            direct,
-            node: uuid::Uuid::now_v7().to_string(),
-            address,
-            source: rules.source.as_str().into(),
-            due: watch::Sender::new(Due::default()),
-            last_event: watch::Sender::new(0),
-            heard: AtomicI64::new(0),
-            lease: lease_seen,
-            nudge,
-            kick: Notify::new(),
-            called: Notify::new(),
-        });
+        let (core, lease, nudges) = Core::open(place, rules.source.as_str().into(), address).await?;
         look::look(&core, false).await.map_err(|refusal| refusal.message)?;
         let tasks = vec![
             tokio::spawn(lease::keep(Arc::clone(&core), lease, nudges)),
@@ -437,7 +461,8 @@ impl Store for Postgres {
 
     async fn patch(&self, name: &str, change: Members, now: Timestamp) -> Answer<(Cron, Compiled)> {
         let (rules, zones) = (&self.rules, &self.zones);
-        let patched = write!(self.core, |desk| crons::patch(&mut desk, rules, zones, name, change.clone(), now))?;
+        let patched =
+            write!(self.core, |desk| crons::patch(&mut desk, rules, zones, name, change.clone(), now))?;
         look::look(&self.core, true).await?;
         Ok(patched)
     }
@@ -460,7 +485,8 @@ impl Store for Postgres {
         let Some(lease) = self.lease().await else { return Ok(false) };
         let holder = (lease.epoch, self.core.node.as_str());
         let (rules, zones) = (&self.rules, &self.zones);
-        let turned = write!(self.core, |desk| crons::turn_due(&mut desk, rules, zones, holder, stamp, actual))?;
+        let turned =
+            write!(self.core, |desk| crons::turn_due(&mut desk, rules, zones, holder, stamp, actual))?;
         if turned.is_none() {
             tracing::warn!(epoch = lease.epoch, "another node leads; nothing was fired");
             let _ = self.core.nudge.try_send(Nudge::Lost);
@@ -482,7 +508,17 @@ impl Store for Postgres {
     }
 
     async fn events(&self, query: EventQuery) -> Answer<Events> {
-        read!(self.core, |desk| lists::events(&mut desk, &query))
+        let asked = instant();
+        let mut goal = None;
+        loop {
+            let (events, ends) = read!(self.core, |desk| lists::events(&mut desk, &query))?;
+            // Whoever has been told that something was done can read it here, once all that began before has ended.
+            let is_settled = ends.settled >= *goal.get_or_insert(ends.last);
+            if is_settled || events.events.len() == query.limit || asked.elapsed() > SETTLE_MAX {
+                return Ok(events);
+            }
+            tokio::time::sleep(SETTLE_EVERY).await;
+        }
     }
 
     async fn prune(&self, retention: Retention, now: Timestamp) -> Answer<bool> {

@@ -27,8 +27,8 @@ use crate::refusal::Refusal;
 use crate::token::Token;
 
 use super::{
-    Answer, Beat, Beaten, Change, Changed, Cluster, DeadStats, Due, EventQuery, Events, Fetch, JobFilter, PageRequest,
-    Queue, Retention, Rules, Span, Store, Tokens, Worker, WorkerState,
+    Answer, Beat, Beaten, Change, Changed, Cluster, DeadStats, Due, EventQuery, Events, Fetch, JobFilter,
+    PageRequest, Queue, Retention, Rules, Span, Store, Tokens, Worker, WorkerState,
 };
 use desk::{Desk, Memory, body, failed, one};
 use writer::Writer;

@@ -86,8 +86,9 @@ pub(super) fn wants(
     queue: Option<&str>,
     job_type: Option<&str>,
 ) -> bool {
-    let among =
-        |list: &[String], value: Option<&str>| list.is_empty() || value.is_some_and(|it| list.iter().any(|l| l == it));
+    let among = |list: &[String], value: Option<&str>| {
+        list.is_empty() || value.is_some_and(|it| list.iter().any(|l| l == it))
+    };
     let is_kind = query.types.is_empty()
         || query.types.iter().any(|wanted| match wanted.strip_suffix('*') {
             Some(prefix) => kind.starts_with(prefix),
@@ -104,6 +105,7 @@ pub(super) fn event_id(id: &str) -> Answer<&str> {
     if id.strip_prefix("evt_").is_some_and(crate::envelope::is_id) {
         return Ok(id);
     }
-    let message = format!("expected the id of an event in `after`, but found {}", crate::members::excerpt(id));
+    let message =
+        format!("expected the id of an event in `after`, but found {}", crate::members::excerpt(id));
     Err(Refusal::request(message).field("after"))
 }

@@ -70,7 +70,9 @@ pub(super) async fn patch(
 
 pub(super) async fn unregister(desk: &mut Desk, name: &str) -> Outcome<Option<Cron>> {
     let cron = desk.cron(name).await?;
-    desk.execute(sqlx::query("DELETE FROM crons WHERE name = $1").bind(name)).await?;
+    if cron.is_some() {
+        desk.execute(sqlx::query("DELETE FROM crons WHERE name = $1").bind(name)).await?;
+    }
     Ok(cron)
 }
 
@@ -156,7 +158,13 @@ async fn settle_before_a_change(
     Ok(())
 }
 
-async fn carry_out_one(desk: &mut Desk, epoch: i64, cron: Cron, turn: Turn, actual: Timestamp) -> Outcome<Cron> {
+async fn carry_out_one(
+    desk: &mut Desk,
+    epoch: i64,
+    cron: Cron,
+    turn: Turn,
+    actual: Timestamp,
+) -> Outcome<Cron> {
     let mut written = carry_out(desk, epoch, vec![(cron, turn)], actual).await?;
     Ok(written.swap_remove(0))
 }

@@ -112,16 +112,12 @@ impl Desk {
 
     /// Statements without values, as one message.
     fn run<'d>(&'d mut self, sql: &'static str) -> Asking<'d, ()> {
-        Box::pin(async move {
-            answered((&mut self.seat.connection).execute(sql)).await.map(drop)
-        })
+        Box::pin(async move { answered((&mut self.seat.connection).execute(sql)).await.map(drop) })
     }
 
     pub(super) fn execute<'d>(&'d mut self, query: Query<'d, Postgres, PgArguments>) -> Asking<'d, u64> {
         let query = query.persistent(self.keeps_statements);
-        Box::pin(async move {
-            Ok(answered(query.execute(&mut self.seat.connection)).await?.rows_affected())
-        })
+        Box::pin(async move { Ok(answered(query.execute(&mut self.seat.connection)).await?.rows_affected()) })
     }
 
     pub(super) fn rows<'d>(&'d mut self, query: Query<'d, Postgres, PgArguments>) -> Asking<'d, Vec<PgRow>> {
@@ -192,6 +188,7 @@ impl Desk {
                    hashtextextended(cron, 6171) AS key FROM jobs WHERE id = ANY($1) AND cron IS NOT NULL ORDER BY key) \
                    AS keys) SELECT jobs.body, jobs.blocked FROM jobs CROSS JOIN (SELECT count(*) FROM held) AS held \
                    WHERE jobs.id = ANY($1) ORDER BY jobs.id FOR UPDATE OF jobs";
+        let ids: Vec<&String> = ids.iter().filter(|id| can_be(id)).collect();
         self.rows(sqlx::query(sql).bind(ids)).await?.iter().map(kept).collect()
     }
 
@@ -284,7 +281,8 @@ impl Desk {
     }
 
     pub(super) async fn open_queue(&mut self, name: &str, now: Timestamp) -> Outcome<()> {
-        let sql = "INSERT INTO queues (name, paused, created_at) VALUES ($1, false, $2) ON CONFLICT DO NOTHING";
+        let sql =
+            "INSERT INTO queues (name, paused, created_at) VALUES ($1, false, $2) ON CONFLICT DO NOTHING";
         self.execute(sqlx::query(sql).bind(name).bind(now.as_millisecond())).await.map(drop)
     }
 
@@ -300,6 +298,9 @@ impl Desk {
 // Cron jobs.
 impl Desk {
     pub(super) async fn cron(&mut self, name: &str) -> Outcome<Option<Cron>> {
+        if !can_be(name) {
+            return Ok(None);
+        }
         let sql = "SELECT body FROM crons WHERE name = $1 FOR UPDATE";
         Ok(self.bodies(sqlx::query(sql).bind(name)).await?.pop())
     }
@@ -384,8 +385,7 @@ impl Desk {
 impl Desk {
     /// Tells of something, once the transaction ends.
     pub(super) fn tell(&mut self, events: impl IntoIterator<Item = Event>) {
-        self.events
-            .extend(events.into_iter().map(|event| (format!("evt_{}", new_id(event.time)), event)));
+        self.events.extend(events.into_iter().map(|event| (format!("evt_{}", new_id(event.time)), event)));
     }
 
     async fn write_events(&mut self) -> Outcome<Option<Mark>> {
@@ -516,10 +516,7 @@ impl<'j> Rows<'j> {
     }
 
     /// The first fourteen values of a statement.
-    fn bound<'q>(
-        &'q self,
-        query: Query<'q, Postgres, PgArguments>,
-    ) -> Query<'q, Postgres, PgArguments> {
+    fn bound<'q>(&'q self, query: Query<'q, Postgres, PgArguments>) -> Query<'q, Postgres, PgArguments> {
         query
             .bind(&self.ids)
             .bind(&self.states)
@@ -559,6 +556,11 @@ pub(super) fn kept(row: &PgRow) -> Outcome<Kept> {
     let mut job: Job = body(row)?;
     job.told = Some(job.state);
     Ok(Kept { state: job.state, blocked: row.try_get(1)?, job })
+}
+
+/// Whether something can have that name: no text in PostgreSQL has the character U+0000.
+pub(super) fn can_be(name: &str) -> bool {
+    !name.contains('\0')
 }
 
 /// The first column, which is JSON.

@@ -46,6 +46,7 @@ pub(super) async fn change(
             Ok(Vec::new())
         }
         Change::Revive => job.revive(now),
+        Change::TakeBack { attempt } => job.take_back(attempt, now),
     };
     events.extend(changed?);
     desk.save(&kept).await?;
@@ -53,7 +54,12 @@ pub(super) async fn change(
     Ok(Changed { job: kept.job, before, attempt })
 }
 
-pub(super) async fn fetch(desk: &mut Desk, rules: &Rules, fetch: &Fetch, now: Timestamp) -> Outcome<Vec<Job>> {
+pub(super) async fn fetch(
+    desk: &mut Desk,
+    rules: &Rules,
+    fetch: &Fetch,
+    now: Timestamp,
+) -> Outcome<Vec<Job>> {
     let sql = "SELECT (SELECT body FROM workers WHERE id = $1), \
                ARRAY(SELECT name FROM queues WHERE name = ANY($2) AND paused)";
     let row = desk.row(sqlx::query(sql).bind(&fetch.worker_id).bind(&fetch.queues)).await?;

@@ -58,7 +58,8 @@ pub(super) async fn keep(
         let mut next = None;
         for effect in leader.on(boottime(), event, luck()) {
             let sent = boottime();
-            let granted = |epoch: Option<i64>| epoch.map_or(Event::Refused, |epoch| Event::Granted { epoch, sent });
+            let granted =
+                |epoch: Option<i64>| epoch.map_or(Event::Refused, |epoch| Event::Granted { epoch, sent });
             match effect {
                 Effect::Ask => next = Some(ask(&core).await.map_or_else(failed, granted)),
                 Effect::Renew(epoch) => next = Some(renew(&core, epoch).await.map_or_else(failed, granted)),

@@ -11,9 +11,11 @@ use crate::job::{Job, State};
 use crate::job_view::Page;
 use crate::refusal::Refusal;
 use crate::store::verbs::{SCAN_MAX, event_id, wants};
-use crate::store::{After, DeadStats, EventQuery, Events, JobFilter, PageRequest, Queue, Span, Stored, Worker};
+use crate::store::{
+    After, DeadStats, EventQuery, Events, JobFilter, PageRequest, Queue, Span, Stored, Worker,
+};
 
-use super::desk::{Desk, body};
+use super::desk::{Desk, body, can_be};
 use super::trouble::Outcome;
 
 /// One list: where it is, its order, and what restricts it.
@@ -51,7 +53,10 @@ impl<'v> List<'v> {
         let mut sql = Sql::new(format!("SELECT {} FROM {}", self.columns, self.table));
         self.restrict(&mut sql, page.cursor.as_deref());
         sql.push(format!(" ORDER BY {} {}", self.key, if self.descending { "DESC" } else { "ASC" }));
-        sql.push(" LIMIT ").push_bind(whole(limit.saturating_add(1))).push(" OFFSET ").push_bind(whole(page.offset));
+        sql.push(" LIMIT ")
+            .push_bind(whole(limit.saturating_add(1)))
+            .push(" OFFSET ")
+            .push_bind(whole(page.offset));
         let rows = desk.rows(sql.build()).await?;
         let mut rows: Vec<T> = rows.iter().map(read).collect::<Outcome<_>>()?;
         let more = rows.len() as u64 > limit;
@@ -86,10 +91,16 @@ fn whole(n: u64) -> i64 {
 }
 
 pub(super) async fn job(desk: &mut Desk, id: &str) -> Outcome<Option<Job>> {
+    if !can_be(id) {
+        return Ok(None);
+    }
     Ok(desk.bodies(sqlx::query("SELECT body FROM jobs WHERE id = $1").bind(id)).await?.pop())
 }
 
 pub(super) async fn cron(desk: &mut Desk, name: &str) -> Outcome<Option<Cron>> {
+    if !can_be(name) {
+        return Ok(None);
+    }
     Ok(desk.bodies(sqlx::query("SELECT body FROM crons WHERE name = $1").bind(name)).await?.pop())
 }
 
@@ -212,9 +223,26 @@ pub(super) async fn dead_stats(desk: &mut Desk) -> Outcome<DeadStats> {
 pub(super) const SETTLED: &str = "((pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20) \
                                   + (SELECT base FROM event_base WHERE id = 1))";
 
-pub(super) async fn events(desk: &mut Desk, query: &EventQuery) -> Outcome<Events> {
-    let sql = format!("SELECT coalesce((SELECT max(seq) FROM events WHERE seq < {SETTLED}), 0)");
-    let last: i64 = desk.row(sqlx::query(&sql)).await?.map_or(Ok(0), |row| row.try_get(0))?;
+/// How far events go.
+pub(super) struct Ends {
+    /// The last one below which none can appear any more.
+    pub(super) settled: i64,
+    /// The last one.
+    pub(super) last: i64,
+}
+
+pub(super) async fn ends(desk: &mut Desk) -> Outcome<Ends> {
+    let sql = format!(
+        "SELECT coalesce((SELECT max(seq) FROM events WHERE seq < {SETTLED}), 0), \
+         coalesce((SELECT max(seq) FROM events), 0)"
+    );
+    let row = desk.row(sqlx::query(&sql)).await?.ok_or(sqlx::Error::RowNotFound)?;
+    Ok(Ends { settled: row.try_get(0)?, last: row.try_get(1)? })
+}
+
+pub(super) async fn events(desk: &mut Desk, query: &EventQuery) -> Outcome<(Events, Ends)> {
+    let ends = ends(desk).await?;
+    let last = ends.settled;
     let after = match &query.after {
         None => 0,
         Some(After::Number(number)) => whole(*number),
@@ -237,7 +265,8 @@ pub(super) async fn events(desk: &mut Desk, query: &EventQuery) -> Outcome<Event
             }
             (looked, seen) = (number, seen + 1);
             if wants(query, kind, subject, row.try_get(5)?, row.try_get(6)?) {
-                let body = RawValue::from_string(row.try_get(0)?).map_err(|error| Refusal::backend(&error))?;
+                let body =
+                    RawValue::from_string(row.try_get(0)?).map_err(|error| Refusal::backend(&error))?;
                 let number = number.unsigned_abs();
                 found.push(Stored { number, id: row.try_get(2)?, kind: kind.to_owned(), body });
             }
@@ -256,7 +285,7 @@ pub(super) async fn events(desk: &mut Desk, query: &EventQuery) -> Outcome<Event
         }
         (cursor, _) => cursor,
     };
-    Ok(Events { events: found, through: looked.unsigned_abs(), cursor, has_more: looked < last })
+    Ok((Events { events: found, through: looked.unsigned_abs(), cursor, has_more: looked < last }, ends))
 }
 
 /// The number of the event of an id. One that is no longer kept lies before all that were told later.

@@ -30,7 +30,8 @@ const REBASE: &str = "UPDATE event_base SET base = (SELECT max(seq) + 1 FROM eve
 /// break nothing.
 pub(super) async fn migrate(pool: &Pool) -> Result<(), String> {
     let failed = |error: sqlx::Error| format!("could not prepare the database: {error}");
-    let mut connection = pool.connect().await.map_err(|error| format!("could not reach the database: {error}"))?;
+    let mut connection =
+        pool.connect().await.map_err(|error| format!("could not reach the database: {error}"))?;
     let run = async |connection: &mut sqlx::PgConnection, sql: &'static str| {
         sqlx::raw_sql(sql).execute(connection).await.map(drop)
     };

@@ -36,7 +36,12 @@ pub(super) struct Seat {
 impl Pool {
     pub(super) fn new(options: PgConnectOptions, size: u32, keeps_statements: bool) -> Pool {
         let options = options.application_name("kron-server").disable_statement_logging();
-        Pool { options, keeps_statements, idle: Arc::default(), seats: Arc::new(Semaphore::new(size as usize)) }
+        Pool {
+            options,
+            keeps_statements,
+            idle: Arc::default(),
+            seats: Arc::new(Semaphore::new(size as usize)),
+        }
     }
 
     /// A connection of its own.

@@ -32,8 +32,11 @@ pub(in crate::store) fn database() -> Option<Place> {
 /// Where a program of PostgreSQL is.
 fn tool(name: &str) -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
-    let mut found: Vec<PathBuf> =
-        versions.flatten().map(|version| version.path().join("bin").join(name)).filter(|path| path.exists()).collect();
+    let mut found: Vec<PathBuf> = versions
+        .flatten()
+        .map(|version| version.path().join("bin").join(name))
+        .filter(|path| path.exists())
+        .collect();
     found.sort();
     found.pop()
 }
@@ -63,7 +66,8 @@ fn start() -> Option<Server> {
         socket = socket.display(),
         home = home.display(),
     );
-    let keeper = as_postgres(Path::new("/bin/sh")).arg("-c").arg(script).stdin(Stdio::piped()).spawn().unwrap();
+    let keeper =
+        as_postgres(Path::new("/bin/sh")).arg("-c").arg(script).stdin(Stdio::piped()).spawn().unwrap();
     std::mem::forget(keeper);
     for _ in 0..600 {
         let ready = Command::new(tool("pg_isready")?).arg("-qh").arg(&socket).status().unwrap();

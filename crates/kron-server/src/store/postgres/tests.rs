@@ -128,7 +128,8 @@ fn events_of_transactions_that_end_late_are_not_passed_over() {
              'a.early', 's', NULL, NULL, 0, '{}'").await.unwrap();
         node.pause("late", true, now).await.unwrap();
         let query = EventQuery { limit: 10, ..EventQuery::default() };
-        let kinds = |events: &Events| events.events.iter().map(|event| event.kind.clone()).collect::<Vec<_>>();
+        let kinds =
+            |events: &Events| events.events.iter().map(|event| event.kind.clone()).collect::<Vec<_>>();
         let read = node.events(query.clone()).await.unwrap();
         assert!(read.events.is_empty(), "what comes later waits: {:?}", kinds(&read));
         early.execute("COMMIT").await.unwrap();
@@ -193,7 +194,10 @@ fn what_is_registered_at_one_node_is_fired_by_the_other_and_a_node_that_ends_is_
         register(&second, "there", now).await;
         let due = at("2026-01-01T00:01:00Z");
         let mut known = first.due();
-        tokio::time::timeout(PATIENCE, known.wait_for(|known| known.crons == Some(due))).await.unwrap().unwrap();
+        tokio::time::timeout(PATIENCE, known.wait_for(|known| known.crons == Some(due)))
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(second.due().borrow().crons, None, "who does not lead has none due");
         assert!(!second.turn(due, due).await.unwrap());
         assert_eq!(second.cron("there").await.unwrap().unwrap().run_count, 0, "and fires none");
@@ -236,7 +240,10 @@ fn many_registered_cron_jobs_cost_nothing_while_none_is_due() {
             let plan: Vec<String> =
                 sqlx::query_scalar(&format!("EXPLAIN {sql}")).fetch_all(&mut connection).await.unwrap();
             let plan = plan.join("\n");
-            assert!(plan.contains("crons_due") && !plan.contains("Seq Scan") && !plan.contains("Sort"), "{plan}");
+            assert!(
+                plan.contains("crons_due") && !plan.contains("Seq Scan") && !plan.contains("Sort"),
+                "{plan}"
+            );
         }
     });
 }

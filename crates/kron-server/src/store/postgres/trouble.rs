@@ -14,6 +14,8 @@ pub(super) enum Trouble {
     Database(sqlx::Error),
     /// The database does not answer.
     Silence,
+    /// It was lost in the middle of a commit, and nothing of that was done.
+    Undone,
 }
 
 impl From<Refusal> for Trouble {
@@ -34,6 +36,7 @@ impl Trouble {
     pub(super) fn is_passing(&self) -> bool {
         match self {
             Trouble::Refused(_) | Trouble::Silence => false,
+            Trouble::Undone => true,
             Trouble::Database(sqlx::Error::Database(error)) => {
                 // Deadlock, serialization, a lock that took too long, and an administrator's command.
                 matches!(error.code().as_deref(), Some("40P01" | "40001" | "55P03" | "57P01"))
@@ -50,13 +53,16 @@ impl Trouble {
         match self {
             Trouble::Refused(refusal) => refusal,
             Trouble::Silence => away(&"it does not answer"),
+            Trouble::Undone => away(&"it was lost in the middle of a commit, and nothing was done"),
             Trouble::Database(sqlx::Error::Database(error)) => match error.code().as_deref() {
                 // A byte 0, which PostgreSQL keeps in no text.
-                Some("22021") => Refusal::request("expected text without the character U+0000, which PostgreSQL cannot keep"),
+                Some("22021") => Refusal::request(
+                    "expected text without the character U+0000, which PostgreSQL cannot keep",
+                ),
                 // Too many connections, shutting down, starting up, read-only, a lock or a statement that took too long.
-                Some("53300" | "57P01" | "57P02" | "57P03" | "25006" | "55P03" | "57014" | "40P01" | "40001") => {
-                    away(&error)
-                }
+                Some(
+                    "53300" | "57P01" | "57P02" | "57P03" | "25006" | "55P03" | "57014" | "40P01" | "40001",
+                ) => away(&error),
                 Some("26000" | "42P05") => Refusal::backend(&error)
                     .hint("behind a transaction pooler the server needs --database-pooler"),
                 _ => Refusal::backend(&error),

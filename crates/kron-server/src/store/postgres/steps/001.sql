@@ -109,3 +109,14 @@ CREATE TABLE nodes (
     started_at TIMESTAMPTZ NOT NULL,
     seen_at    TIMESTAMPTZ NOT NULL
 );
+
+CREATE TABLE tokens (
+    name         TEXT COLLATE "C" PRIMARY KEY,
+    -- A hash of the secret, which itself is kept nowhere.
+    hash         BYTEA NOT NULL UNIQUE,
+    scopes       TEXT NOT NULL,
+    created_at   BIGINT NOT NULL,
+    expires_at   BIGINT,
+    last_used_at BIGINT,
+    revoked_at   BIGINT
+);
