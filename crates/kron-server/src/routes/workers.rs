@@ -291,6 +291,7 @@ mod tests {
             counting: crate::cron::Counting::Active,
             directives: false,
             source: "ojs://test".into(),
+            metrics: Arc::default(),
         };
         let store = Sqlite::open(directory, rules, Arc::clone(&zones)).unwrap();
         let app = Arc::new(App {
@@ -301,6 +302,9 @@ mod tests {
             test_mode: false,
             started: instant(),
             ending: watch::channel(false).1,
+            refreshing: tokio::sync::Mutex::new(()),
+            feed: Arc::new(crate::feed::Feed::new(0)),
+            metrics: Arc::default(),
             looked: tokio::sync::Mutex::new(None),
         });
         let given = Members::read(br#"{"type":"a.b","args":[]}"#).unwrap();

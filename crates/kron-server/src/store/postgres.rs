@@ -36,6 +36,8 @@ use crate::cron::{Compiled, Cron, Occurrence, Registration};
 use crate::job::{Job, State};
 use crate::job_view::Page;
 use crate::members::Members;
+use crate::metrics::Metrics;
+use crate::note::Note;
 use crate::refusal::{Code, Refusal};
 
 use super::{
@@ -79,6 +81,7 @@ struct Core {
     node: String,
     address: String,
     source: Arc<str>,
+    metrics: Arc<Metrics>,
     due: watch::Sender<Due>,
     last_event: watch::Sender<u64>,
     /// The last event that was seen, settled or not.
@@ -161,7 +164,12 @@ use {read, write};
 type Keeping = (Arc<Core>, watch::Sender<Option<Lease>>, mpsc::Receiver<Nudge>);
 
 impl Core {
-    async fn open(place: &Place, source: Arc<str>, address: String) -> Result<Keeping, String> {
+    async fn open(
+        place: &Place,
+        source: Arc<str>,
+        metrics: Arc<Metrics>,
+        address: String,
+    ) -> Result<Keeping, String> {
         let options = connect_options(&place.url)?;
         let direct = place.direct.as_deref().map(connect_options).transpose()?;
         let pool = Pool::new(options, place.connections, !place.pooler);
@@ -174,6 +182,7 @@ impl Core {
             node: uuid::Uuid::now_v7().to_string(),
             address,
             source,
+            metrics,
             due: watch::Sender::new(Due::default()),
             last_event: watch::Sender::new(0),
             heard: AtomicI64::new(0),
@@ -200,21 +209,22 @@ impl Core {
     }
 
     /// Ends a transaction that wrote. None if it should be tried again.
-    async fn end<T>(&self, desk: Desk, outcome: Outcome<T>, tries: &mut u32) -> Option<Answer<T>> {
+    async fn end<T>(&self, mut desk: Desk, outcome: Outcome<T>, tries: &mut u32) -> Option<Answer<T>> {
         let trouble = match outcome {
             Ok(done) => {
-                let (noted, has_told) = (desk.noted, desk.has_told());
+                let (noted, has_told, began) = (desk.noted, desk.has_told(), instant());
+                let notes = std::mem::take(&mut desk.notes);
                 let committed = desk.commit().await;
                 match committed {
                     Committed::Done(seat) => {
                         self.pool.put_back(seat);
-                        self.happened(noted, has_told);
+                        self.happened(noted, has_told, notes, began.elapsed());
                         return Some(Ok(done));
                     }
                     Committed::Not(trouble) => trouble,
                     Committed::Unknown(mark) => match self.read_back(mark).await {
                         Ok(true) => {
-                            self.happened(noted, has_told);
+                            self.happened(noted, has_told, notes, began.elapsed());
                             return Some(Ok(done));
                         }
                         Ok(false) => Trouble::Undone,
@@ -236,11 +246,15 @@ impl Core {
             tokio::time::sleep(TRY_AGAIN * *tries).await;
             return None;
         }
+        if !matches!(trouble, Trouble::Refused(_)) {
+            self.metrics.commit_failed();
+        }
         Some(Err(trouble.refusal()))
     }
 
     /// Ends a transaction that only read.
     async fn leave<T>(&self, desk: Desk, outcome: Outcome<T>) -> Answer<T> {
+        self.metrics.read();
         match outcome {
             Ok(read) => {
                 if let Committed::Done(seat) = desk.commit().await {
@@ -314,7 +328,9 @@ impl Core {
     }
 
     /// What a transaction wrote is known here at once, and soon to the others.
-    fn happened(&self, noted: Due, has_told: bool) {
+    fn happened(&self, noted: Due, has_told: bool, notes: Vec<Note>, took: Duration) {
+        self.metrics.committed(1, took);
+        notes.into_iter().for_each(|note| note.take(&self.metrics, took));
         self.due.send_if_modified(|due| {
             let jobs = earliest(due.jobs, noted.jobs);
             std::mem::replace(&mut due.jobs, jobs) != jobs
@@ -337,7 +353,8 @@ impl Postgres {
         address: String,
         zones: Arc<Zones>,
     ) -> Result<Postgres, String> {
-        let (core, lease, nudges) = Core::open(place, rules.source.as_str().into(), address).await?;
+        let (core, lease, nudges) =
+            Core::open(place, rules.source.as_str().into(), Arc::clone(&rules.metrics), address).await?;
         look::look(&core, false).await.map_err(|refusal| refusal.message)?;
         let tasks = vec![
             tokio::spawn(lease::keep(Arc::clone(&core), lease, nudges)),
@@ -436,6 +453,10 @@ impl Store for Postgres {
 
     async fn pause(&self, queue: &str, paused: bool, now: Timestamp) -> Answer<Queue> {
         write!(self.core, |desk| jobs::pause(&mut desk, queue, paused, now))
+    }
+
+    async fn census(&self, queues_max: usize) -> Answer<Vec<(Option<String>, State, u64)>> {
+        read!(self.core, |desk| lists::census(&mut desk, queues_max))
     }
 
     async fn queue_stats(&self, queue: &str, now: Timestamp) -> Answer<(Queue, Vec<(State, u64)>)> {

@@ -3,11 +3,11 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::job::Job;
+use crate::job::{Job, State};
 use crate::members::Members;
 use crate::refusal::Refusal;
 
-use super::{Answer, Beat, EventQuery, Rules, Worker, WorkerState};
+use super::{Answer, Beat, Rules, Worker, WorkerState};
 
 /// The most jobs that one transaction changes because their time has come.
 pub(super) const ADVANCE_MAX: usize = 500;
@@ -25,7 +25,7 @@ pub(super) const DEATHS_MAX: usize = 50;
 pub(super) const TURNS_MAX: usize = 500;
 
 /// How many jobs of one cron job may wait before the log warns.
-pub(super) const WAITING_UNREMARKABLE: i64 = 2;
+pub(super) const WAITING_UNREMARKABLE: u64 = 2;
 
 /// When a cron job whose zone cannot be read any more is looked at again.
 pub(super) const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(60);
@@ -78,26 +78,29 @@ pub(super) fn lay_over(mut change: Members) -> Answer<Members> {
     Ok(change)
 }
 
-/// Whether a query wants an event of a kind, about a subject, of a queue and of a type of jobs.
-pub(super) fn wants(
-    query: &EventQuery,
-    kind: &str,
-    subject: &str,
-    queue: Option<&str>,
-    job_type: Option<&str>,
-) -> bool {
-    let among = |list: &[String], value: Option<&str>| {
-        list.is_empty() || value.is_some_and(|it| list.iter().any(|l| l == it))
-    };
-    let is_kind = query.types.is_empty()
-        || query.types.iter().any(|wanted| match wanted.strip_suffix('*') {
-            Some(prefix) => kind.starts_with(prefix),
-            None => wanted == kind,
-        });
-    is_kind
-        && among(&query.queues, queue)
-        && among(&query.job_types, job_type)
-        && query.subject.as_ref().is_none_or(|wanted| wanted == subject)
+/// How many jobs are in which state, of the queues that come first and of all others together, under no name. The
+/// rows are in the order of their queues.
+pub(super) fn census_of(
+    rows: Vec<(String, String, u64)>,
+    queues_max: usize,
+) -> Vec<(Option<String>, State, u64)> {
+    let mut counted: Vec<(Option<String>, State, u64)> = Vec::new();
+    let (mut named, mut others): (Vec<String>, _) = (Vec::new(), State::ALL.map(|state| (state, 0)));
+    for (queue, state, count) in rows {
+        let Some(state) = State::ALL.into_iter().find(|it| it.name() == state) else { continue };
+        if named.last() != Some(&queue) && named.len() < queues_max {
+            named.push(queue.clone());
+        }
+        if named.last() == Some(&queue) {
+            counted.push((Some(queue), state, count));
+        } else if let Some(other) = others.iter_mut().find(|(it, _)| *it == state) {
+            other.1 += count;
+        }
+    }
+    counted.extend(
+        others.into_iter().filter(|(_, count)| *count > 0).map(|(state, count)| (None, state, count)),
+    );
+    counted
 }
 
 /// The id of an event, if it can be one.

@@ -9,6 +9,7 @@ use crate::clock::floor_second;
 use crate::cron::{Active, Compiled, Cron, Registration, Turn};
 use crate::job::Job;
 use crate::members::{Members, read_as};
+use crate::note::{Fired, Note};
 use crate::refusal::Refusal;
 use crate::store::Rules;
 use crate::store::verbs::{LOOK_AGAIN, TURNS_MAX, WAITING_UNREMARKABLE, lay_over};
@@ -30,13 +31,13 @@ pub(super) async fn register(
     let Some(mut cron) = desk.cron(&definition.name).await? else {
         let compiled = definition.compile(now, zones)?;
         let cron = Cron::new(definition, &compiled, enabled.unwrap_or(true), now);
-        desk.save_crons(std::slice::from_ref(&cron)).await?;
+        desk.save_crons(&[&cron]).await?;
         return Ok((cron, compiled, true));
     };
     settle_before_a_change(desk, rules, zones, epoch, &mut cron, now).await?;
     let enabled = enabled.unwrap_or(cron.enabled);
     let (compiled, turn) = cron.redefine(definition, enabled, zones, now)?;
-    let cron = carry_out_one(desk, epoch, cron, turn, now).await?;
+    let (cron, compiled) = carry_out_one(desk, zones, epoch, (cron, compiled, turn), now).await?;
     Ok((cron, compiled, false))
 }
 
@@ -64,8 +65,7 @@ pub(super) async fn patch(
     settle_before_a_change(desk, rules, zones, epoch, &mut cron, now).await?;
     let enabled = registration.enabled.unwrap_or(cron.enabled);
     let (compiled, turn) = cron.redefine(registration.definition, enabled, zones, now)?;
-    let cron = carry_out_one(desk, epoch, cron, turn, now).await?;
-    Ok((cron, compiled))
+    carry_out_one(desk, zones, epoch, (cron, compiled, turn), now).await
 }
 
 pub(super) async fn unregister(desk: &mut Desk, name: &str) -> Outcome<Option<Cron>> {
@@ -112,25 +112,26 @@ async fn settle(
     for (cron, run) in desk.active(&names, rules.counting).await? {
         active.entry(cron).or_default().push(run);
     }
-    let mut turns = Vec::with_capacity(crons.len());
+    let (mut turns, mut untold) = (Vec::with_capacity(crons.len()), Vec::new());
     for mut cron in crons {
-        let turn = match cron.definition.compile(cron.anchor, zones) {
-            Ok(_) if cron.next_look.is_none_or(|look| look > stamp) => Turn::default(),
+        match cron.definition.compile(cron.anchor, zones) {
             Ok(compiled) => {
                 let runs = active.get(&cron.definition.name).map_or(&[][..], Vec::as_slice);
-                cron.turn(&compiled, runs, stamp, actual)
+                let turn = cron.turn(&compiled, runs, stamp, actual);
+                turns.push((cron, compiled, turn));
             }
             // One cron job's trouble is not another's.
             Err(refusal) => {
                 let name = &cron.definition.name;
                 tracing::error!(cron = name, error = refusal.message, "could not settle a cron job");
                 cron.next_look = stamp.checked_add(LOOK_AGAIN).ok();
-                Turn::default()
+                untold.push(cron);
             }
-        };
-        turns.push((cron, turn));
+        }
     }
-    carry_out(desk, epoch, turns, actual).await
+    desk.save_crons(&untold.iter().collect::<Vec<_>>()).await?;
+    let carried_out = carry_out(desk, zones, epoch, turns, actual).await?;
+    Ok(carried_out.into_iter().map(|(cron, _)| cron).collect())
 }
 
 /// Settles what a cron job has due before it is changed. One that cannot be compiled any more, because its zone is
@@ -158,35 +159,37 @@ async fn settle_before_a_change(
     Ok(())
 }
 
+/// A cron job, and what was decided about it.
+type Decided = (Cron, Compiled, Turn);
+
 async fn carry_out_one(
     desk: &mut Desk,
+    zones: &Zones,
     epoch: i64,
-    cron: Cron,
-    turn: Turn,
+    decided: Decided,
     actual: Timestamp,
-) -> Outcome<Cron> {
-    let mut written = carry_out(desk, epoch, vec![(cron, turn)], actual).await?;
+) -> Outcome<(Cron, Compiled)> {
+    let mut written = carry_out(desk, zones, epoch, vec![decided], actual).await?;
     Ok(written.swap_remove(0))
 }
 
 /// Carries out what was decided about some cron jobs, and writes them back.
 async fn carry_out(
     desk: &mut Desk,
+    zones: &Zones,
     epoch: i64,
-    turns: Vec<(Cron, Turn)>,
+    turns: Vec<Decided>,
     actual: Timestamp,
-) -> Outcome<Vec<Cron>> {
-    let holds = |(cron, turn): &&(Cron, Turn)| {
-        !turn.cancels.is_empty() || (cron.is_serial() && !turn.fires.is_empty())
-    };
+) -> Outcome<Vec<(Cron, Compiled)>> {
+    let holds =
+        |(cron, _, turn): &&Decided| !turn.cancels.is_empty() || (cron.is_serial() && !turn.fires.is_empty());
     let held: BTreeSet<String> =
-        turns.iter().filter(holds).map(|(cron, _)| cron.definition.name.clone()).collect();
+        turns.iter().filter(holds).map(|(cron, ..)| cron.definition.name.clone()).collect();
     desk.hold_crons(&held).await?;
     cancel(desk, &turns, actual).await?;
 
-    let name = |cron: &'_ Cron| cron.definition.name.clone();
     let mut record = Vec::new();
-    for (cron, turn) in &turns {
+    for (cron, _, turn) in &turns {
         let of = cron.definition.name.as_str();
         record.extend(turn.occurrences.iter().map(|occurrence| (of, occurrence)));
         record.extend(turn.fires.iter().map(|fire| (of, &fire.occurrence)));
@@ -195,13 +198,11 @@ async fn carry_out(
 
     let (mut crons, mut jobs) = (Vec::with_capacity(turns.len()), Vec::new());
     let mut queued = Vec::new();
-    for (mut cron, turn) in turns {
-        let name = name(&cron);
+    for (mut cron, compiled, turn) in turns {
+        let name = cron.definition.name.clone();
         for occurrence in &turn.occurrences {
-            tracing::info!(
-                cron = name, scheduled = %occurrence.scheduled, reason = occurrence.reason.name(),
-                count = occurrence.count, "no job was made",
-            );
+            let (scheduled, reason, count) = (occurrence.scheduled, occurrence.reason, occurrence.count);
+            desk.notes.push(Note::Settled { cron: name.clone(), scheduled, reason, count });
         }
         desk.tell(turn.events);
         if cron.is_serial() && !turn.fires.is_empty() {
@@ -217,15 +218,12 @@ async fn carry_out(
                 continue;
             }
             last_run_at = Some(actual);
-            tracing::info!(
-                cron = name, %scheduled, chosen = ?fire.occurrence.chosen, epoch,
-                seed_hash = fire.occurrence.seed_hash, job = fire.job.id, "fired",
-            );
+            desk.notes.push(Note::Fired(Box::new(Fired::new(&cron, &compiled, &fire.occurrence, zones))));
             desk.tell(fire.job.received().into_iter().chain([fire.event]));
             jobs.push(fire.job);
         }
         cron.last_run_at = last_run_at;
-        crons.push(cron);
+        crons.push((cron, compiled));
     }
     if !jobs.is_empty() {
         desk.insert(&jobs).await?;
@@ -237,13 +235,13 @@ async fn carry_out(
             tracing::warn!(cron = name, waiting, message);
         }
     }
-    desk.save_crons(&crons).await?;
+    desk.save_crons(&crons.iter().map(|(cron, _)| cron).collect::<Vec<_>>()).await?;
     Ok(crons)
 }
 
 /// Cancels jobs. One that has ended in the meantime need not be.
-async fn cancel(desk: &mut Desk, turns: &[(Cron, Turn)], actual: Timestamp) -> Outcome<()> {
-    let ids: Vec<String> = turns.iter().flat_map(|(_, turn)| turn.cancels.iter().cloned()).collect();
+async fn cancel(desk: &mut Desk, turns: &[Decided], actual: Timestamp) -> Outcome<()> {
+    let ids: Vec<String> = turns.iter().flat_map(|(_, _, turn)| turn.cancels.iter().cloned()).collect();
     if ids.is_empty() {
         return Ok(());
     }

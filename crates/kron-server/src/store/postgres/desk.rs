@@ -16,6 +16,7 @@ use crate::cron::{Active, Counting, Cron, Kind, Occurrence};
 use crate::envelope::new_id;
 use crate::event::Event;
 use crate::job::{Job, State};
+use crate::note::Note;
 use crate::refusal::{Code, Refusal};
 use crate::store::{Due, Worker};
 
@@ -42,6 +43,8 @@ pub(super) struct Desk {
     events: Vec<(String, Event)>,
     /// The earliest times that it wrote.
     pub(super) noted: Due,
+    /// What is to be counted and logged once all of it is durable.
+    pub(super) notes: Vec<Note>,
 }
 
 /// A job as it was read, and what its row says beside it.
@@ -77,7 +80,7 @@ pub(super) enum Committed {
 
 impl Desk {
     pub(super) fn new(seat: Seat, keeps_statements: bool, source: Arc<str>) -> Desk {
-        Desk { seat, keeps_statements, source, events: Vec::new(), noted: Due::default() }
+        Desk { seat, keeps_statements, source, events: Vec::new(), noted: Due::default(), notes: Vec::new() }
     }
 
     pub(super) async fn begin(&mut self) -> Outcome<()> {
@@ -305,7 +308,10 @@ impl Desk {
         Ok(self.bodies(sqlx::query(sql).bind(name)).await?.pop())
     }
 
-    pub(super) async fn save_crons(&mut self, crons: &[Cron]) -> Outcome<()> {
+    pub(super) async fn save_crons(&mut self, crons: &[&Cron]) -> Outcome<()> {
+        if crons.is_empty() {
+            return Ok(());
+        }
         let names: Vec<&str> = crons.iter().map(|cron| cron.definition.name.as_str()).collect();
         let enabled: Vec<bool> = crons.iter().map(|cron| cron.enabled).collect();
         let looks: Vec<Option<i64>> =
@@ -341,9 +347,11 @@ impl Desk {
     }
 
     /// How many jobs of a cron job wait for a worker.
-    pub(super) async fn waiting(&mut self, cron: &str) -> Outcome<i64> {
+    pub(super) async fn waiting(&mut self, cron: &str) -> Outcome<u64> {
         let sql = "SELECT count(*) FROM jobs WHERE cron = $1 AND ended_at IS NULL AND state = 'available'";
-        Ok(self.row(sqlx::query(sql).bind(cron)).await?.map_or(Ok(0), |row| row.try_get(0))?)
+        let row = self.row(sqlx::query(sql).bind(cron)).await?;
+        let waiting: Option<i64> = row.map(|row| row.try_get(0)).transpose()?;
+        Ok(waiting.map_or(0, i64::unsigned_abs))
     }
 
     /// Writes occurrences into the record, unless they are there already. Says which single ones were not.
@@ -385,7 +393,10 @@ impl Desk {
 impl Desk {
     /// Tells of something, once the transaction ends.
     pub(super) fn tell(&mut self, events: impl IntoIterator<Item = Event>) {
-        self.events.extend(events.into_iter().map(|event| (format!("evt_{}", new_id(event.time)), event)));
+        for event in events {
+            self.notes.push(Note::Told(event.kind));
+            self.events.push((format!("evt_{}", new_id(event.time)), event));
+        }
     }
 
     async fn write_events(&mut self) -> Outcome<Option<Mark>> {

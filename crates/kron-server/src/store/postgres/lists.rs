@@ -10,7 +10,7 @@ use crate::cron::{Cron, Occurrence};
 use crate::job::{Job, State};
 use crate::job_view::Page;
 use crate::refusal::Refusal;
-use crate::store::verbs::{SCAN_MAX, event_id, wants};
+use crate::store::verbs::{SCAN_MAX, census_of, event_id};
 use crate::store::{
     After, DeadStats, EventQuery, Events, JobFilter, PageRequest, Queue, Span, Stored, Worker,
 };
@@ -147,6 +147,16 @@ pub(super) async fn queue_stats(
     Ok((known.unwrap_or_else(unknown), states))
 }
 
+/// Every job is counted, in the order of an index that has all that is asked for.
+pub(super) async fn census(desk: &mut Desk, queues_max: usize) -> Outcome<Vec<(Option<String>, State, u64)>> {
+    let sql = "SELECT queue, state, count(*) FROM jobs GROUP BY queue, state ORDER BY queue";
+    let mut rows = Vec::new();
+    for row in desk.rows(sqlx::query(sql)).await? {
+        rows.push((row.try_get(0)?, row.try_get(1)?, row.try_get::<i64, _>(2)?.unsigned_abs()));
+    }
+    Ok(census_of(rows, queues_max))
+}
+
 fn pairs(rows: &[PgRow]) -> Outcome<Vec<(String, u64)>> {
     rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get::<i64, _>(1)?.unsigned_abs()))).collect()
 }
@@ -258,17 +268,13 @@ pub(super) async fn events(desk: &mut Desk, query: &EventQuery) -> Outcome<(Even
         let rows = desk.rows(sqlx::query(sql).bind(looked).bind(last).bind(asked)).await?;
         let all = whole(rows.len() as u64) < asked;
         for row in &rows {
-            let number: i64 = row.try_get(1)?;
-            let (kind, subject): (&str, &str) = (row.try_get(3)?, row.try_get(4)?);
             if found.len() == query.limit {
                 break;
             }
-            (looked, seen) = (number, seen + 1);
-            if wants(query, kind, subject, row.try_get(5)?, row.try_get(6)?) {
-                let body =
-                    RawValue::from_string(row.try_get(0)?).map_err(|error| Refusal::backend(&error))?;
-                let number = number.unsigned_abs();
-                found.push(Stored { number, id: row.try_get(2)?, kind: kind.to_owned(), body });
+            let event = event(row)?;
+            (looked, seen) = (whole(event.number), seen + 1);
+            if query.wants(&event) {
+                found.push(event);
             }
         }
         if all && found.len() < query.limit {
@@ -286,6 +292,18 @@ pub(super) async fn events(desk: &mut Desk, query: &EventQuery) -> Outcome<(Even
         (cursor, _) => cursor,
     };
     Ok((Events { events: found, through: looked.unsigned_abs(), cursor, has_more: looked < last }, ends))
+}
+
+fn event(row: &PgRow) -> Outcome<Stored> {
+    Ok(Stored {
+        number: row.try_get::<i64, _>(1)?.unsigned_abs(),
+        id: row.try_get(2)?,
+        kind: row.try_get(3)?,
+        subject: row.try_get(4)?,
+        queue: row.try_get(5)?,
+        job_type: row.try_get(6)?,
+        body: RawValue::from_string(row.try_get(0)?).map_err(|error| Refusal::backend(&error))?,
+    })
 }
 
 /// The number of the event of an id. One that is no longer kept lies before all that were told later.

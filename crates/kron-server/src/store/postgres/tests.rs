@@ -19,6 +19,7 @@ fn rules() -> Rules {
         counting: crate::cron::Counting::Active,
         directives: false,
         source: "ojs://test".into(),
+        metrics: Arc::default(),
     }
 }
 

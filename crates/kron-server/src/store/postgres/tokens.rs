@@ -26,7 +26,7 @@ impl PostgresTokens {
     ///
     /// If it cannot be reached, or is of a later version.
     pub async fn open(place: &Place) -> Result<PostgresTokens, String> {
-        let (core, ..) = Core::open(place, "ojs://kron".into(), String::new()).await?;
+        let (core, ..) = Core::open(place, "ojs://kron".into(), Arc::default(), String::new()).await?;
         Ok(PostgresTokens(core))
     }
 }

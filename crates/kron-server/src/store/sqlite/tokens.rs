@@ -178,6 +178,7 @@ mod tests {
             counting: crate::cron::Counting::Active,
             directives: false,
             source: "ojs://test".into(),
+            metrics: std::sync::Arc::default(),
         };
         let store = Sqlite::open(home.path(), rules, zones).unwrap();
         let beside = SqliteTokens::open(home.path()).unwrap();

@@ -30,7 +30,10 @@ CREATE INDEX jobs_dead ON jobs (dead_at) WHERE dead_at IS NOT NULL;
 CREATE INDEX jobs_dead_in_order ON jobs (id) WHERE dead_at IS NOT NULL;
 CREATE INDEX jobs_of_cron ON jobs (cron, id) WHERE cron IS NOT NULL;
 CREATE INDEX jobs_ended ON jobs (ended_at) WHERE ended_at IS NOT NULL;
-CREATE INDEX jobs_in_queue ON jobs (queue, state);
+-- Lists are read in the order of an index, whatever they are restricted to.
+CREATE INDEX jobs_in_queue ON jobs (queue, state, id);
+CREATE INDEX jobs_in_state ON jobs (state, id);
+CREATE INDEX jobs_of_type ON jobs (type, id);
 
 CREATE TABLE queues (
     name       TEXT COLLATE "C" PRIMARY KEY,
@@ -54,6 +57,7 @@ CREATE TABLE crons (
     next_look  BIGINT,
     body       TEXT NOT NULL
 );
+CREATE INDEX crons_in_order ON crons (enabled, name);
 CREATE INDEX crons_due ON crons (next_look, name) WHERE next_look IS NOT NULL;
 
 -- An occurrence can be recorded once only: this key is what makes two fires of one impossible.
