@@ -69,6 +69,12 @@ need_package() {
     DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "$1" >/dev/null
 }
 
+# Tests and trials start a PostgreSQL of their own.
+need_postgres() {
+    compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || need_package postgresql
+    need psql postgresql-client
+}
+
 # need_component COMMAND COMPONENT: installs a part of the Rust toolchain if it is missing.
 need_component() {
     "$1" --version >/dev/null 2>&1 && return

@@ -1,4 +1,5 @@
-//! An Open Job Spec server: cron jobs, jobs, workers and events over HTTP, with SQLite inside.
+//! An Open Job Spec server: cron jobs, jobs, workers and events over HTTP, with SQLite inside or on
+//! PostgreSQL.
 //!
 //! A request walks in one direction: `routes` read it into values, the [`store`] carries a whole transaction
 //! out, and what becomes of a job or a cron job in it is decided by pure code that is told the time
@@ -30,6 +31,7 @@ pub mod job;
 #[cfg(test)]
 mod job_tests;
 pub mod job_view;
+pub mod leader;
 pub mod limits;
 pub mod listen;
 pub mod members;

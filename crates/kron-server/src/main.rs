@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use kron_server::cron::Counting;
-use kron_server::settings::{LogFormat, REFERENCE, Settings};
+use kron_server::settings::{CONNECTIONS, LogFormat, REFERENCE, Settings, is_postgres};
+use kron_server::store::PostgresPlace;
 use kron_server::token_command::{self, TokenCommand};
 use kron_server::{demo, hosts, openapi, serve, tls};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -37,9 +38,16 @@ struct Args {
     /// Where the database is; made if there is none [default: kron-data].
     #[arg(long, value_name = "DIR", env = "KRON_DATA", global = true)]
     data: Option<PathBuf>,
-    /// The database: `sqlite:DIR`, which is the same as --data DIR.
-    #[arg(long, value_name = "URL", env = "KRON_DATABASE", conflicts_with = "data", value_parser = database, global = true)]
-    database: Option<PathBuf>,
+    /// The database: `postgres://…`, which many servers can share, or `sqlite:DIR`, the same as --data DIR.
+    #[arg(long, value_name = "URL", env = "KRON_DATABASE", hide_env_values = true, conflicts_with = "data",
+        value_parser = database, global = true)]
+    database: Option<Database>,
+    /// The PostgreSQL database around a pooler, to hear at once what other servers do.
+    #[arg(long, value_name = "URL", env = "KRON_DATABASE_DIRECT", hide_env_values = true, value_parser = direct)]
+    database_direct: Option<String>,
+    /// A transaction pooler such as pgbouncer stands before PostgreSQL.
+    #[arg(long)]
+    database_pooler: bool,
     /// Show what the server does: a database in a temporary directory, lively cron jobs and a worker.
     #[arg(long, conflicts_with_all = ["data", "database", "test_mode"])]
     demo: bool,
@@ -72,6 +80,7 @@ Examples:
   kron-server --listen 127.0.0.1:9000 --data /var/lib/kron-server
   kron-server token create --name worker-1 --scope work --expires 90d --data /var/lib/kron-server
   kron-server --listen 0.0.0.0:8443 --host kron.example.org:8443 --tls-cert server.pem --tls-key server.key
+  kron-server --database postgres://kron@localhost/kron
   curl -s localhost:8080/ojs/v1/cron -H 'Content-Type: application/json' \\
     -d '{\"name\":\"hello\",\"cron\":\"* * * * *\",\"type\":\"hello.world\"}'
 
@@ -95,7 +104,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Some(Command::Token(command)) => {
-            let done = settings(args).and_then(|settings| token_command::run(&command, &settings.data));
+            let done = settings(args).and_then(|settings| token_command::run(&command, &settings));
             return match done {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(message) => failed(&message),
@@ -129,7 +138,27 @@ fn settings(args: Args) -> Result<Settings, String> {
     if let (Some(cert), Some(key)) = (args.tls_cert, args.tls_key) {
         settings.tls = Some(tls::Files { cert, key });
     }
-    settings.data = args.data.or(args.database).unwrap_or(settings.data);
+    match (args.data, args.database) {
+        (Some(data), _) | (None, Some(Database::Sqlite(data))) => {
+            (settings.data, settings.postgres) = (data, None);
+        }
+        (None, Some(Database::Postgres(url))) => {
+            let usual =
+                PostgresPlace { url: String::new(), direct: None, pooler: false, connections: CONNECTIONS };
+            settings.postgres = Some(PostgresPlace { url, ..settings.postgres.unwrap_or(usual) });
+        }
+        (None, None) => {}
+    }
+    match &mut settings.postgres {
+        Some(place) => {
+            place.direct = args.database_direct.or(place.direct.take());
+            place.pooler |= args.database_pooler;
+        }
+        None if args.database_direct.is_some() || args.database_pooler => {
+            return Err("--database-direct and --database-pooler are for --database postgres://…".into());
+        }
+        None => {}
+    }
     settings.test_mode = args.test_mode;
     settings.log_format = args.log_format.unwrap_or(settings.log_format);
     settings.counting = match args.overlap_counts {
@@ -144,11 +173,22 @@ fn host(name: &str) -> Result<String, String> {
     hosts::check_name(name).map(|()| name.to_owned())
 }
 
-fn database(url: &str) -> Result<PathBuf, String> {
+/// What --database names.
+#[derive(Clone, Debug)]
+enum Database {
+    Postgres(String),
+    Sqlite(PathBuf),
+}
+
+fn database(url: &str) -> Result<Database, String> {
     match url.strip_prefix("sqlite:") {
-        Some(directory) if !directory.is_empty() => Ok(directory.into()),
-        _ => Err("expected sqlite:DIR, since this server keeps everything in SQLite".into()),
+        Some(directory) if !directory.is_empty() => Ok(Database::Sqlite(directory.into())),
+        _ => direct(url).map(Database::Postgres).map_err(|_| "expected sqlite:DIR or postgres://…".into()),
     }
+}
+
+fn direct(url: &str) -> Result<String, String> {
+    if is_postgres(url) { Ok(url.to_owned()) } else { Err("expected postgres://…".into()) }
 }
 
 fn failed(message: &str) -> ExitCode {

@@ -304,6 +304,12 @@ fn answers() -> Value {
         "Worker": {"type": "object", "required": ["worker_id", "state", "alive", "last_heartbeat_at", "active_jobs"]},
         "Workers": page_of("workers", "Worker"),
         "WorkerAnswer": {"type": "object", "required": ["worker"], "properties": {"worker": refer("Worker")}},
+        "Cluster": {"type": "object", "required": ["backend", "node", "leader", "nodes", "lag_ms"], "properties": {
+            "lag_ms": count,
+            "leader": {"oneOf": [{"type": "null"}, {"type": "object", "required": ["node", "epoch", "since", "expires_in_ms"]}]},
+            "nodes": {"type": "array", "items": {"type": "object",
+                "required": ["id", "address", "version", "started_at", "seen_at", "state", "leads"]}},
+        }},
         "CronJob": {"type": "object",
             "required": ["name", "cron", "timezone", "type", "args", "options", "overlap_policy", "enabled", "description",
                 "last_run_at", "next_run_at", "run_count", "created_at"],

@@ -2,6 +2,7 @@
 //!
 //! Each file below holds the handlers of one kind of thing.
 
+mod cluster;
 mod cron;
 mod dead_letter;
 mod events;
@@ -153,6 +154,8 @@ pub fn table(test_mode: bool) -> Vec<Route> {
             ..route(enqueue, "post", "/kron/v1/cron/{name}/run", "runCron", "Run a cron job now, beside its schedule", post(cron::run)) },
         Route { query: &["state", "queue", "type", "cron", "limit", "cursor", "offset"], answers: &[(200, "Jobs")],
             ..route(read, "get", "/kron/v1/jobs", "jobs", "Jobs, the newest first", get(jobs::list)) },
+        Route { answers: &[(200, "Cluster")],
+            ..route(read, "get", "/kron/v1/cluster", "cluster", "The servers that share the database, and which evaluates cron jobs", get(cluster::info)) },
         Route { query: page, answers: &[(200, "Workers")],
             ..route(read, "get", "/kron/v1/workers", "workers", "Workers that sent heartbeats", get(workers::list)) },
         Route { body: Some(Needed("WorkerDirection")), answers: &[(200, "WorkerAnswer")], refusals: &[404, 409],

@@ -20,7 +20,7 @@ use crate::listen::Listener;
 use crate::metrics::Metrics;
 use crate::routes::router;
 use crate::settings::Settings;
-use crate::store::{Rules, Sqlite, Store as _};
+use crate::store::{Postgres, Rules, Sqlite, Store};
 use crate::tls;
 
 /// Serves until a signal comes. Whoever is told where it listens can be served at once.
@@ -43,11 +43,14 @@ pub async fn serve(settings: Settings, announce: impl FnOnce(&str, &Arc<App>)) -
         source: format!("ojs://kron/{address}"),
         metrics: Arc::clone(&metrics),
     };
-    let store = Sqlite::open(&settings.data, rules, Arc::clone(&zones))?;
+    let store: Arc<dyn Store> = match &settings.postgres {
+        Some(place) => Arc::new(Postgres::open(place, rules, address.to_string(), Arc::clone(&zones)).await?),
+        None => Arc::new(Sqlite::open(&settings.data, rules, Arc::clone(&zones))?),
+    };
     let feed = Arc::new(Feed::new(*store.last_event().borrow()));
     let (end, ending) = watch::channel(false);
     let app = Arc::new(App {
-        store: Arc::new(store),
+        store,
         clock: if settings.test_mode { Clock::settable() } else { Clock::System },
         zones,
         retention: settings.retention,
@@ -67,7 +70,9 @@ pub async fn serve(settings: Settings, announce: impl FnOnce(&str, &Arc<App>)) -
     let watching = Arc::clone(&door);
     let watch = tokio::spawn(async move { watching.gate.watch(&watching.app).await });
     let scheme = if certificate.is_some() { "https" } else { "http" };
-    tracing::info!(%address, scheme, data = %settings.data.display(), zones = %app.zones.database(), "serving");
+    let backend = app.store.backend();
+    let data = settings.postgres.is_none().then(|| tracing::field::display(settings.data.display()));
+    tracing::info!(%address, scheme, backend, data, zones = %app.zones.database(), "serving");
     announce(&format!("{scheme}://{address}"), &app);
 
     let (tls, renewal) = match (certificate, settings.tls) {
@@ -89,6 +94,7 @@ pub async fn serve(settings: Settings, announce: impl FnOnce(&str, &Arc<App>)) -
     signal().await;
     tracing::info!("ending");
     let _ = end.send(true);
+    app.store.retire().await;
     renew.abort();
     let _ = tokio::join!(served, work, watch);
     Ok(())
@@ -101,8 +107,11 @@ async fn gate(app: &App, address: SocketAddr, settings: &Settings) -> Result<Arc
     if !gate.has_tokens() && !is_private {
         return Err(format!(
             "refusing to listen on {address} without a token, since everybody who reaches it could do anything. Make \
-             one with `kron-server token create --name admin --scope admin --data {}`, or listen on 127.0.0.1",
-            settings.data.display()
+             one with `kron-server token create --name admin --scope admin {}`, or listen on 127.0.0.1",
+            match settings.postgres {
+                Some(_) => "--database …".to_owned(),
+                None => format!("--data {}", settings.data.display()),
+            }
         ));
     }
     if !gate.has_tokens() {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::cron::Counting;
 use crate::job::Defaults;
 use crate::limits::{self, Limits};
-use crate::store::Retention;
+use crate::store::{PostgresPlace, Retention};
 use crate::{hosts, tls};
 
 /// The settings file with every setting and its default.
@@ -26,8 +26,10 @@ pub struct Settings {
     pub tls: Option<tls::Files>,
     /// What clients are held to.
     pub limits: Limits,
-    /// Where its database is.
+    /// Where its SQLite database is.
     pub data: PathBuf,
+    /// The PostgreSQL database that it uses instead.
+    pub postgres: Option<PostgresPlace>,
     /// Whether tests may reset it and set its clock. No file can say so.
     pub test_mode: bool,
     /// What counts as overlap.
@@ -74,6 +76,22 @@ impl Settings {
         let usual = Retention::default();
         let listen = or(written.listen, default.listen);
         let counting = or(written.overlap_counts, default.overlap_counts);
+        let postgres = match (written.database, &written.database_direct) {
+            (Some(url), _) => Some(PostgresPlace {
+                url: postgres_url("database", url)?,
+                direct: written
+                    .database_direct
+                    .map(|url| postgres_url("database_direct", url))
+                    .transpose()?,
+                pooler: written.database_pooler.unwrap_or(false),
+                connections: match written.database_connections.unwrap_or(CONNECTIONS) {
+                    n @ 2..=1_000 => n,
+                    n => return Err(format!("`database_connections`: expected 2 to 1000, but found {n}")),
+                },
+            }),
+            (None, Some(_)) => return Err("`database_direct`: expected a `database` beside it".into()),
+            (None, None) => None,
+        };
         Ok(Settings {
             listen: listen.parse().map_err(|_| {
                 format!("`listen`: expected an address such as \"127.0.0.1:8080\", but found {listen:?}")
@@ -82,6 +100,7 @@ impl Settings {
             tls: read_tls(written.tls.unwrap_or_default())?,
             limits: Limits::read(written.limits.unwrap_or_default())?,
             data: written.data.or(default.data).unwrap_or_default(),
+            postgres,
             test_mode: false,
             counting: match counting.as_str() {
                 "active" => Counting::Active,
@@ -134,6 +153,10 @@ struct Written {
     tls: Option<Certificate>,
     limits: Option<limits::Written>,
     data: Option<PathBuf>,
+    database: Option<String>,
+    database_direct: Option<String>,
+    database_pooler: Option<bool>,
+    database_connections: Option<u32>,
     overlap_counts: Option<String>,
     timeout: Option<String>,
     visibility_timeout: Option<String>,
@@ -158,6 +181,23 @@ struct Kept {
     events_days: Option<u32>,
     events_max: Option<u32>,
     occurrences_days: Option<u32>,
+}
+
+/// How many connections to PostgreSQL a server has at most.
+pub const CONNECTIONS: u32 = 16;
+
+/// The URL of a PostgreSQL database. It may hold a password and is not repeated.
+fn postgres_url(key: &str, url: String) -> Result<String, String> {
+    if is_postgres(&url) {
+        return Ok(url);
+    }
+    Err(format!("`{key}`: expected a URL that begins with \"postgres://\", but found another"))
+}
+
+/// Whether a URL leads to a PostgreSQL database.
+#[must_use]
+pub fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres://") || url.starts_with("postgresql://")
 }
 
 fn millis(key: &str, text: &str) -> Result<u64, String> {
@@ -199,6 +239,15 @@ mod tests {
                  but found `https://kron.lan`",
             ),
             ("limits.connections = 0", "`limits.connections`: expected 1 to 100000, but found 0"),
+            (
+                "database = \"mysql://secret\"",
+                "`database`: expected a URL that begins with \"postgres://\", but found another",
+            ),
+            (
+                "database = \"postgres://h/d\"\ndatabase_connections = 1",
+                "`database_connections`: expected 2 to 1000, but found 1",
+            ),
+            ("database_direct = \"postgres://h/d\"", "`database_direct`: expected a `database` beside it"),
             ("timeout = \"0s\"", "`timeout`: expected more than nothing, but found \"0s\""),
         ] {
             assert_eq!(Settings::read(text).unwrap_err(), message);

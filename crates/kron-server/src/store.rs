@@ -6,7 +6,9 @@
 
 #[cfg(test)]
 mod conformance;
+mod postgres;
 mod sqlite;
+mod verbs;
 
 use std::sync::Arc;
 
@@ -23,6 +25,7 @@ use crate::metrics::Metrics;
 use crate::refusal::Refusal;
 use crate::token::Token;
 
+pub use postgres::{Place as PostgresPlace, Postgres, PostgresTokens};
 pub use sqlite::{Sqlite, SqliteTokens};
 
 /// What a verb answers.
@@ -115,13 +118,19 @@ pub trait Store: Tokens {
     /// Whether it answers.
     async fn ping(&self) -> Answer<()>;
 
+    /// The nodes that share it, and which of them evaluates cron jobs.
+    async fn cluster(&self) -> Answer<Cluster>;
+
+    /// Leaves what only one node can have to another, since this one ends.
+    async fn retire(&self);
+
     /// When time alone will next change something.
     fn due(&self) -> watch::Receiver<Due>;
 
     /// The number of the last event.
     fn last_event(&self) -> watch::Receiver<u64>;
 
-    /// Its word: `sqlite`.
+    /// Its word: `sqlite` or `postgres`.
     fn backend(&self) -> &'static str;
 }
 
@@ -149,6 +158,49 @@ pub struct Due {
     pub jobs: Option<Timestamp>,
     /// About cron jobs.
     pub crons: Option<Timestamp>,
+}
+
+/// The nodes that share a store.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// The one that answers.
+    pub node: String,
+    /// The one that evaluates cron jobs, if one does.
+    pub leader: Option<Leading>,
+    /// Those that were heard of.
+    pub nodes: Vec<Node>,
+    /// When the earliest cron job is to be looked at.
+    pub next_look: Option<Timestamp>,
+}
+
+/// Who evaluates cron jobs.
+#[derive(Clone, Debug)]
+pub struct Leading {
+    /// The node.
+    pub node: String,
+    /// The number of its reign. Each has its own, and later ones are greater.
+    pub epoch: u64,
+    /// Since when.
+    pub since: Timestamp,
+    /// For how long, unless it is heard of.
+    pub expires_in_ms: u64,
+}
+
+/// A process that serves a store.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its name: another one for each process.
+    pub id: String,
+    /// Where it listens.
+    pub address: String,
+    /// Its program's version.
+    pub version: String,
+    /// Since when it runs.
+    pub started_at: Timestamp,
+    /// When it was last heard of.
+    pub seen_at: Timestamp,
+    /// Whether that is too long ago.
+    pub is_silent: bool,
 }
 
 /// What holds for everything in a store.

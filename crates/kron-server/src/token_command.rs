@@ -1,7 +1,6 @@
 //! `kron-server token`: tokens are made and revoked in the database itself, whether a server runs on it or not.
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use clap::{Subcommand, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
@@ -9,7 +8,8 @@ use serde_json::json;
 
 use crate::clock::Clock;
 use crate::refusal::Refusal;
-use crate::store::{SqliteTokens, Tokens};
+use crate::settings::Settings;
+use crate::store::{PostgresTokens, SqliteTokens, Tokens};
 use crate::times::stamp;
 use crate::token::{Scope, Secret, Token, check_name};
 
@@ -51,42 +51,45 @@ pub enum ListFormat {
     Text,
 }
 
-/// Carries a command out on the database of a directory.
+/// Carries a command out on the database that the settings name.
 ///
 /// # Errors
 ///
 /// If the database cannot be had, or there is no such token, or there is one already.
-pub fn run(command: &TokenCommand, data: &Path) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
+pub fn run(command: &TokenCommand, settings: &Settings) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("could not start: {error}"))?;
-    let said = runtime.block_on(carry_out(command, data))?;
+    let said = runtime.block_on(carry_out(command, settings))?;
     io::stdout().write_all(said.as_bytes()).map_err(|error| format!("could not write: {error}"))
 }
 
-async fn carry_out(command: &TokenCommand, data: &Path) -> Result<String, String> {
+async fn carry_out(command: &TokenCommand, settings: &Settings) -> Result<String, String> {
     let now = Clock::System.now();
+    // Only whoever makes a token makes a directory for it.
+    let makes = matches!(command, TokenCommand::Create { .. });
+    let tokens: Box<dyn Tokens> = match &settings.postgres {
+        Some(place) => Box::new(PostgresTokens::open(place).await?),
+        None if makes => Box::new(SqliteTokens::open_or_make(&settings.data)?),
+        None => Box::new(SqliteTokens::open(&settings.data)?),
+    };
     match command {
         TokenCommand::Create { name, scopes, expires } => {
-            let tokens = SqliteTokens::open_or_make(data)?;
-            create(&tokens, name, scopes, *expires, now).await
+            create(tokens.as_ref(), name, scopes, *expires, now).await
         }
         TokenCommand::List { format } => {
-            let all = SqliteTokens::open(data)?.tokens().await.map_err(told)?;
+            let all = tokens.tokens().await.map_err(told)?;
             Ok(match format {
                 ListFormat::Json => format!("{:#}\n", json!(all.iter().map(view).collect::<Vec<_>>())),
                 ListFormat::Text => table(&all, now),
             })
         }
-        TokenCommand::Revoke { name } => {
-            let revoked = SqliteTokens::open(data)?.revoke_token(name, now).await.map_err(told)?;
-            match revoked {
-                Some(_) => Ok(format!("token `{name}` is revoked\n")),
-                None => Err(format!(
-                    "there is no token {}; `kron-server token list` shows all",
-                    crate::members::excerpt(name)
-                )),
-            }
-        }
+        TokenCommand::Revoke { name } => match tokens.revoke_token(name, now).await.map_err(told)? {
+            Some(_) => Ok(format!("token `{name}` is revoked\n")),
+            None => Err(format!(
+                "there is no token {}; `kron-server token list` shows all",
+                crate::members::excerpt(name)
+            )),
+        },
     }
 }
 

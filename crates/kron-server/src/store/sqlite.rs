@@ -27,8 +27,8 @@ use crate::refusal::Refusal;
 use crate::token::Token;
 
 use super::{
-    Answer, Beat, Beaten, Change, Changed, DeadStats, Due, EventQuery, Events, Fetch, JobFilter, PageRequest,
-    Queue, Retention, Rules, Span, Store, Tokens, Worker, WorkerState,
+    Answer, Beat, Beaten, Change, Changed, Cluster, DeadStats, Due, EventQuery, Events, Fetch, JobFilter,
+    PageRequest, Queue, Retention, Rules, Span, Store, Tokens, Worker, WorkerState,
 };
 use desk::{Desk, Memory, body, failed, one};
 use writer::Writer;
@@ -269,6 +269,14 @@ impl Store for Sqlite {
         }
         self.read(|connection| one(connection, "SELECT 1", &[], |_| Ok(())).map(drop)).await
     }
+
+    async fn cluster(&self) -> Answer<Cluster> {
+        let next_look = self.writer.due.borrow().crons;
+        // Only one process can have the database: there is nobody to share the work with, and no reign to count.
+        Ok(Cluster { node: self.rules.source.clone(), leader: None, nodes: Vec::new(), next_look })
+    }
+
+    async fn retire(&self) {}
 
     fn due(&self) -> watch::Receiver<Due> {
         self.writer.due.clone()

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -30,11 +31,11 @@ pub(crate) fn binary() -> OsString {
 
 /// A directory for one server after the other. It is gone when nobody holds it any more.
 #[derive(Clone)]
-pub(crate) struct Home(Arc<tempfile::TempDir>);
+pub(crate) struct Home(Arc<tempfile::TempDir>, Option<Arc<str>>);
 
 impl Home {
     pub(crate) fn new() -> Home {
-        Home(Arc::new(tempfile::tempdir().unwrap()))
+        Home(Arc::new(tempfile::tempdir().unwrap()), postgres())
     }
 
     pub(crate) fn data(&self) -> PathBuf {
@@ -52,7 +53,12 @@ impl Home {
 
     fn command_at(&self, address: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
-        command.args(["--listen", address, "--data"]).arg(self.data()).args(arguments);
+        command.args(["--listen", address]);
+        match &self.1 {
+            None => command.arg("--data").arg(self.data()),
+            Some(database) => command.args(["--database", database]),
+        };
+        command.args(arguments);
         command.current_dir(self.0.path()).stdin(Stdio::null());
         command
     }
@@ -118,6 +124,19 @@ impl Home {
         assert!(url.is_some(), "no line `kron-server listening on http://…` on stdout: {}", server.said());
         server
     }
+}
+
+/// A new database where `KRON_TEST_POSTGRES` says, if it does: then the same tests run there.
+fn postgres() -> Option<Arc<str>> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let base = std::env::var("KRON_TEST_POSTGRES").ok()?;
+    let name = format!("it_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let made = Command::new("psql")
+        .args(["-qX", &format!("{base}/postgres"), "-c", &format!("CREATE DATABASE {name}")])
+        .status()
+        .expect("psql is there where KRON_TEST_POSTGRES is set");
+    assert!(made.success(), "no database could be made");
+    Some(format!("{base}/{name}").into())
 }
 
 /// A running server. It is killed when it is dropped.

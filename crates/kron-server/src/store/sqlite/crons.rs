@@ -1,6 +1,6 @@
 //! Verbs about cron jobs.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kron_zones::Zones;
 
 use crate::clock::floor_second;
@@ -9,18 +9,10 @@ use crate::job::Job;
 use crate::members::{Members, read_as};
 use crate::note::{Fired, Note};
 use crate::refusal::Refusal;
+use crate::store::verbs::{LOOK_AGAIN, TURNS_MAX, WAITING_UNREMARKABLE, lay_over};
 use crate::store::{Answer, Rules};
 
 use super::desk::{Desk, body};
-
-/// The most cron jobs that one transaction settles.
-const TURNS_MAX: usize = 500;
-
-/// How many jobs of one cron job may wait before the log warns.
-const WAITING_UNREMARKABLE: u64 = 2;
-
-/// When a cron job whose zone cannot be read any more is looked at again.
-const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
 pub(super) fn register(
     desk: &mut Desk<'_>,
@@ -66,19 +58,6 @@ pub(super) fn patch(
     let (compiled, turn) = cron.redefine(registration.definition, enabled, zones, now)?;
     carry_out(desk, zones, &mut cron, &compiled, turn, now)?;
     Ok((cron, compiled))
-}
-
-/// A change in either shape, in the shape of what it is laid over.
-fn lay_over(mut change: Members) -> Answer<Members> {
-    if let Some(template) = change.take_members("job_template")? {
-        for (name, value) in template.0 {
-            change.0.entry(name).or_insert(value);
-        }
-    }
-    if let Some(expression) = change.take("expression") {
-        change.0.entry("cron".into()).or_insert(expression);
-    }
-    Ok(change)
 }
 
 /// Settles what cron jobs have due at a second, some at a time.

@@ -1,28 +1,16 @@
 //! Verbs about jobs, queues and workers.
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
 use crate::event::Event;
 use crate::job::{Job, State};
 use crate::refusal::Refusal;
+use crate::store::verbs::{ADVANCE_MAX, DEATHS_MAX, PRUNE_MAX, WORKER_SILENCE, directive, heard, luck};
 use crate::store::{
     Answer, Beat, Beaten, Change, Changed, Fetch, Queue, Retention, Rules, Worker, WorkerState,
 };
 
-use super::desk::{Desk, Kept, body};
-
-/// The most jobs that one transaction changes because their time has come.
-const ADVANCE_MAX: usize = 500;
-
-/// The most rows of each table that one transaction forgets.
-const PRUNE_MAX: u32 = 5_000;
-
-/// How long a worker that has sent heartbeats may be silent before it counts as dead.
-const WORKER_SILENCE: SignedDuration = SignedDuration::from_secs(30);
-
-/// The most workers that one transaction finds dead.
-const DEATHS_MAX: usize = 50;
+use super::desk::{Desk, body};
 
 pub(super) fn change(
     desk: &mut Desk<'_>,
@@ -97,19 +85,7 @@ pub(super) fn beat(desk: &mut Desk<'_>, rules: &Rules, beat: &Beat, now: Timesta
     let known: Option<Worker> =
         desk.one("SELECT body FROM workers WHERE id = ?1", &[&beat.worker_id], body)?;
     let is_new = known.as_ref().is_none_or(|worker| worker.dead);
-    let mut worker = known.unwrap_or_else(|| Worker {
-        worker_id: beat.worker_id.clone(),
-        state: WorkerState::Running,
-        first_seen: now,
-        last_seen: now,
-        dead: false,
-        active_jobs: Vec::new(),
-        about: beat.about.clone(),
-    });
-    worker.dead = false;
-    worker.last_seen = now;
-    worker.active_jobs.clone_from(&beat.jobs);
-    worker.about.0.extend(beat.about.0.clone());
+    let worker = heard(known, beat, now);
     let mut beaten = Beaten { state: worker.state, extended: 0, cancelled: Vec::new(), lost: Vec::new() };
     for id in &beat.jobs {
         let Some(mut kept) = desk.job(id)? else {
@@ -134,9 +110,7 @@ pub(super) fn beat(desk: &mut Desk<'_>, rules: &Rules, beat: &Beat, now: Timesta
                 list.push(id.clone());
             }
         }
-        if rules.directives {
-            beaten.state = directive(&kept).unwrap_or(beaten.state);
-        }
+        beaten.state = directive(rules, &kept.job).unwrap_or(beaten.state);
     }
     if is_new {
         desk.tell([Event::new("worker.started", beat.worker_id.clone(), now)
@@ -144,15 +118,6 @@ pub(super) fn beat(desk: &mut Desk<'_>, rules: &Rules, beat: &Beat, now: Timesta
     }
     desk.save_worker(&worker, now.checked_add(WORKER_SILENCE).ok())?;
     Ok(beaten)
-}
-
-/// What a job of a conformance test wants its worker to be told.
-fn directive(kept: &Kept) -> Option<WorkerState> {
-    match kept.job.meta.value("test_directive") {
-        Some(Value::String(word)) if word == "quiet" => Some(WorkerState::Quiet),
-        Some(Value::String(word)) if word == "terminate" => Some(WorkerState::Terminate),
-        _ => None,
-    }
 }
 
 pub(super) fn direct(desk: &mut Desk<'_>, id: &str, state: WorkerState, now: Timestamp) -> Answer<Worker> {
@@ -281,9 +246,4 @@ pub(super) fn prune(desk: &mut Desk<'_>, keep: &Retention, now: Timestamp) -> An
     let pruned = [ended, dead, too_many_dead, events, too_many_events, occurrences];
     tracing::debug!(?pruned, workers, "forgot what was old");
     Ok(pruned.contains(&(most as usize)))
-}
-
-/// A number from 0 to 1.
-fn luck() -> f64 {
-    getrandom::u32().map_or(0.5, |n| f64::from(n) / f64::from(u32::MAX))
 }

@@ -9,7 +9,7 @@ use crate::clock::ceil_second;
 use crate::cron::{Cron, Occurrence};
 use crate::job::{Job, State};
 use crate::job_view::Page;
-use crate::refusal::Refusal;
+use crate::store::verbs::{SCAN_MAX, census_of, event_id};
 use crate::store::{
     After, Answer, DeadStats, EventQuery, Events, JobFilter, PageRequest, Queue, Span, Stored, Worker,
 };
@@ -180,22 +180,7 @@ pub(super) fn census(
     let rows = many(connection, sql, &[], |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, u64>(2)?))
     })?;
-    let mut counted: Vec<(Option<String>, State, u64)> = Vec::new();
-    let (mut named, mut others): (Vec<String>, _) = (Vec::new(), State::ALL.map(|state| (state, 0)));
-    for (queue, state, count) in rows {
-        let Some(state) = State::ALL.into_iter().find(|it| it.name() == state) else { continue };
-        if named.last() != Some(&queue) && named.len() < queues_max {
-            named.push(queue.clone());
-        }
-        if named.last() == Some(&queue) {
-            counted.push((Some(queue), state, count));
-        } else if let Some(other) = others.iter_mut().find(|(it, _)| *it == state) {
-            other.1 += count;
-        }
-    }
-    counted.extend(
-        others.into_iter().filter(|(_, count)| *count > 0).map(|(state, count)| (None, state, count)),
-    );
+    let counted = census_of(rows, queues_max);
     Ok(counted)
 }
 
@@ -282,9 +267,6 @@ pub(super) fn dead_stats(connection: &Connection) -> Answer<DeadStats> {
     Ok(DeadStats { total, by_queue, by_error_type, oldest: at(oldest), newest: at(newest) })
 }
 
-/// The most events that one query looks at, however few of them it wants.
-const SCAN_MAX: u64 = 20_000;
-
 pub(super) fn events(connection: &Connection, query: &EventQuery) -> Answer<Events> {
     let first: Option<Option<i64>> = one(connection, "SELECT min(seq) FROM events", &[], |row| row.get(0))?;
     let last: Option<Option<i64>> = one(connection, "SELECT max(seq) FROM events", &[], |row| row.get(0))?;
@@ -296,7 +278,7 @@ pub(super) fn events(connection: &Connection, query: &EventQuery) -> Answer<Even
         Some(After::Id(id)) => place_of(connection, id, last)?,
     };
     let after = after.max(first.saturating_sub(1));
-    let through = last.min(after.saturating_add(SCAN_MAX));
+    let through = last.min(after.saturating_add(SCAN_MAX.unsigned_abs()));
     let sql = "SELECT seq, id, type, body, subject, queue, job_type FROM events WHERE seq > ?1 AND seq <= ?2 \
                ORDER BY seq";
     let mut found = Vec::new();
@@ -342,11 +324,7 @@ fn read_event(row: &rusqlite::Row<'_>) -> rusqlite::Result<Stored> {
 
 /// The number of the event of an id. One that is no longer kept lies before all that were told later.
 fn place_of(connection: &Connection, id: &str, last: u64) -> Answer<u64> {
-    if !id.strip_prefix("evt_").is_some_and(crate::envelope::is_id) {
-        let message =
-            format!("expected the id of an event in `after`, but found {}", crate::members::excerpt(id));
-        return Err(Refusal::request(message).field("after"));
-    }
+    let id = event_id(id)?;
     let exact = one(connection, "SELECT seq FROM events WHERE id = ?1", &[&id], |row| row.get::<_, i64>(0))?;
     if let Some(exact) = exact {
         return Ok(exact.unsigned_abs());

@@ -1,0 +1,291 @@
+//! Verbs about jobs, queues and workers.
+
+use jiff::{SignedDuration, Timestamp};
+use sqlx::Row;
+
+use crate::event::Event;
+use crate::job::{Job, State};
+use crate::refusal::Refusal;
+use crate::store::verbs::{ADVANCE_MAX, DEATHS_MAX, PRUNE_MAX, WORKER_SILENCE, directive, heard, luck};
+use crate::store::{Beat, Beaten, Change, Changed, Fetch, Queue, Retention, Rules, Worker, WorkerState};
+
+use super::desk::{Desk, Kept, kept, text};
+use super::trouble::Outcome;
+
+pub(super) async fn push(desk: &mut Desk, jobs: &[Job]) -> Outcome<Vec<Job>> {
+    let mut jobs = jobs.to_vec();
+    desk.insert(&jobs).await?;
+    for job in &mut jobs {
+        desk.tell(job.received());
+    }
+    Ok(jobs)
+}
+
+pub(super) async fn change(
+    desk: &mut Desk,
+    rules: &Rules,
+    id: &str,
+    change: Change,
+    now: Timestamp,
+) -> Outcome<Changed> {
+    let Some(mut kept) = desk.job(id).await? else {
+        let what = if matches!(change, Change::Revive) { "dead letter" } else { "job" };
+        return Err(Refusal::not_found(what, id).into());
+    };
+    // What time has done to it by now comes first.
+    let mut events = kept.job.advance(luck(), now);
+    let (before, attempt) = (kept.job.state, kept.job.attempt);
+    let job = &mut kept.job;
+    let changed = match change {
+        Change::Activate => job.activate(now),
+        Change::Ack { worker_id, result } => job.ack(worker_id.as_deref(), result, now),
+        Change::Cancel => job.cancel(None, now),
+        Change::Nack(nack) => job.nack(nack, luck(), now),
+        Change::Report(progress) => {
+            job.report(progress, rules.defaults);
+            Ok(Vec::new())
+        }
+        Change::Revive => job.revive(now),
+        Change::TakeBack { attempt } => job.take_back(attempt, now),
+    };
+    events.extend(changed?);
+    desk.save(&kept).await?;
+    desk.tell(events);
+    Ok(Changed { job: kept.job, before, attempt })
+}
+
+pub(super) async fn fetch(
+    desk: &mut Desk,
+    rules: &Rules,
+    fetch: &Fetch,
+    now: Timestamp,
+) -> Outcome<Vec<Job>> {
+    let sql = "SELECT (SELECT body FROM workers WHERE id = $1), \
+               ARRAY(SELECT name FROM queues WHERE name = ANY($2) AND paused)";
+    let row = desk.row(sqlx::query(sql).bind(&fetch.worker_id).bind(&fetch.queues)).await?;
+    let (worker, paused): (Option<String>, Vec<String>) = match row {
+        Some(row) => (row.try_get(0)?, row.try_get(1)?),
+        None => (None, Vec::new()),
+    };
+    let worker: Option<Worker> = worker.and_then(|body| serde_json::from_str(&body).ok());
+    if worker.is_some_and(|worker| !worker.takes_jobs()) {
+        return Ok(Vec::new());
+    }
+    let mut claimed: Vec<Kept> = Vec::new();
+    for queue in fetch.queues.iter().filter(|queue| !paused.contains(queue)) {
+        let left = fetch.count.saturating_sub(claimed.len());
+        if left == 0 {
+            break;
+        }
+        // What another hands out just now is passed over, and what has expired is left to be advanced.
+        let sql = "SELECT body, blocked FROM jobs WHERE queue = $1 AND state = 'available' AND NOT blocked \
+                   AND (due_at IS NULL OR due_at > $2) ORDER BY priority DESC, seq LIMIT $3 FOR UPDATE SKIP LOCKED";
+        let query = sqlx::query(sql).bind(queue).bind(now.as_millisecond());
+        for row in desk.rows(query.bind(i64::try_from(left).unwrap_or(i64::MAX))).await? {
+            let mut kept = kept(&row)?;
+            let worker = fetch.worker_id.as_deref();
+            let events = kept.job.claim(worker, fetch.visibility_ms, rules.defaults, now);
+            desk.tell(events);
+            claimed.push(kept);
+        }
+    }
+    desk.save_all(&claimed).await?;
+    Ok(claimed.into_iter().map(|kept| kept.job).collect())
+}
+
+async fn worker(desk: &mut Desk, id: &str) -> Outcome<Option<Worker>> {
+    let sql = "SELECT body FROM workers WHERE id = $1 FOR UPDATE";
+    Ok(desk.bodies(sqlx::query(sql).bind(id)).await?.pop())
+}
+
+pub(super) async fn beat(desk: &mut Desk, rules: &Rules, beat: &Beat, now: Timestamp) -> Outcome<Beaten> {
+    let mut known = desk.kept(&beat.jobs).await?;
+    let worker = worker(desk, &beat.worker_id).await?;
+    let is_new = worker.as_ref().is_none_or(|worker| worker.dead);
+    let worker = heard(worker, beat, now);
+    let mut beaten = Beaten { state: worker.state, extended: 0, cancelled: Vec::new(), lost: Vec::new() };
+    let mut changed = Vec::new();
+    for id in &beat.jobs {
+        let Some(at) = known.iter().position(|kept| kept.job.id == *id) else {
+            beaten.lost.push(id.clone());
+            continue;
+        };
+        let mut kept = known.swap_remove(at);
+        let late = kept.job.advance(luck(), now);
+        let told = kept.job.beat(&beat.worker_id, beat.visibility_ms, rules.defaults, now);
+        beaten.state = directive(rules, &kept.job).unwrap_or(beaten.state);
+        let is_changed = told.is_some() || !late.is_empty();
+        match &told {
+            Some(_) => beaten.extended += 1,
+            None if kept.job.state == State::Cancelled => beaten.cancelled.push(id.clone()),
+            None => beaten.lost.push(id.clone()),
+        }
+        desk.tell(late.into_iter().chain(told));
+        if is_changed {
+            changed.push(kept);
+        }
+    }
+    desk.save_all(&changed).await?;
+    if is_new {
+        desk.tell([Event::new("worker.started", beat.worker_id.clone(), now)
+            .with("worker_id", beat.worker_id.clone())]);
+    }
+    desk.save_worker(&worker, now.checked_add(WORKER_SILENCE).ok()).await?;
+    Ok(beaten)
+}
+
+pub(super) async fn direct(desk: &mut Desk, id: &str, state: WorkerState, now: Timestamp) -> Outcome<Worker> {
+    let Some(mut worker) = worker(desk, id).await? else {
+        return Err(Refusal::not_found("worker", id).into());
+    };
+    if worker.state == WorkerState::Terminate && state != WorkerState::Terminate {
+        let message = format!("worker {id} has been told to terminate and cannot be told otherwise");
+        return Err(Refusal::conflict(message).into());
+    }
+    worker.state = state;
+    let kind = match state {
+        WorkerState::Quiet => "worker.quiet",
+        WorkerState::Running => "worker.started",
+        WorkerState::Terminate => "worker.stopped",
+    };
+    desk.tell([Event::new(kind, id, now).with("worker_id", id)]);
+    let dies_at = if worker.dead { None } else { worker.last_seen.checked_add(WORKER_SILENCE).ok() };
+    desk.save_worker(&worker, dies_at).await?;
+    Ok(worker)
+}
+
+/// Carries out what time alone has changed about jobs and workers. Says how much there was.
+pub(super) async fn advance(desk: &mut Desk, now: Timestamp) -> Outcome<Advanced> {
+    let sql = "SELECT id FROM jobs WHERE due_at <= $1 ORDER BY due_at LIMIT $2";
+    let query = sqlx::query(sql).bind(now.as_millisecond()).bind(ADVANCE_MAX as i64);
+    let due: Vec<String> = desk.rows(query).await?.iter().map(text).collect::<Outcome<_>>()?;
+    let mut more = due.len() == ADVANCE_MAX;
+    let mut changed = Vec::new();
+    if !due.is_empty() {
+        for mut kept in desk.kept(&due).await? {
+            // Another node may have been faster.
+            if kept.job.due_at().is_some_and(|due| due <= now) {
+                let events = kept.job.advance(luck(), now);
+                desk.tell(events);
+                changed.push(kept);
+            }
+        }
+        desk.save_all(&changed).await?;
+    }
+    let sql = "SELECT body FROM workers WHERE dies_at <= $1 ORDER BY id LIMIT $2";
+    let query = sqlx::query(sql).bind(now.as_millisecond()).bind(DEATHS_MAX as i64);
+    let silent: Vec<Worker> = desk.bodies(query).await?;
+    more |= silent.len() == DEATHS_MAX;
+    let mut done = changed.len();
+    for worker in silent {
+        done += usize::from(bury(desk, &worker.worker_id, now).await?);
+    }
+    Ok(Advanced { done, more })
+}
+
+/// What time alone has changed.
+pub(super) struct Advanced {
+    /// How many jobs and workers.
+    pub(super) done: usize,
+    /// Whether there is more.
+    pub(super) more: bool,
+}
+
+/// A worker has been silent for too long: its jobs go back. Not if it was heard of in the meantime.
+async fn bury(desk: &mut Desk, id: &str, now: Timestamp) -> Outcome<bool> {
+    let query = sqlx::query("SELECT id FROM jobs WHERE worker = $1").bind(id);
+    let its: Vec<String> = desk.rows(query).await?.iter().map(text).collect::<Outcome<_>>()?;
+    let mut lost = desk.kept(&its).await?;
+    let Some(mut worker) = worker(desk, id).await? else { return Ok(false) };
+    let is_silent = worker.last_seen.checked_add(WORKER_SILENCE).is_ok_and(|dies| dies <= now);
+    if worker.dead || !is_silent {
+        return Ok(false);
+    }
+    lost.retain(|kept| kept.job.worker_id.as_deref() == Some(id));
+    for kept in &mut lost {
+        let events = kept.job.lose_worker(luck(), now);
+        desk.tell(events);
+    }
+    desk.save_all(&lost).await?;
+    worker.dead = true;
+    worker.active_jobs.clear();
+    desk.tell([Event::new("worker.stopped", id, now).with("worker_id", id).with("reason", "silence")]);
+    desk.save_worker(&worker, None).await?;
+    Ok(true)
+}
+
+pub(super) async fn delete_dead(desk: &mut Desk, id: &str, now: Timestamp) -> Outcome<()> {
+    match desk.job(id).await? {
+        Some(kept) if kept.job.dead => {
+            desk.delete_job(id).await?;
+            let event = Event::new("dead_letter.deleted", id, now).with("job_id", id);
+            desk.tell([event.with("job_type", kept.job.kind).with("queue", kept.job.queue)]);
+            Ok(())
+        }
+        _ => Err(Refusal::not_found("dead letter", id).into()),
+    }
+}
+
+pub(super) async fn pause(desk: &mut Desk, name: &str, paused: bool, now: Timestamp) -> Outcome<Queue> {
+    desk.open_queue(name, now).await?;
+    let sql = "UPDATE queues SET paused = $2 WHERE name = $1 AND paused <> $2";
+    if desk.execute(sqlx::query(sql).bind(name).bind(paused)).await? > 0 {
+        let kind = if paused { "queue.paused" } else { "queue.resumed" };
+        let mut event = Event::new(kind, name, now).with("queue", name);
+        event.queue = Some(name.to_owned());
+        desk.tell([event]);
+    }
+    let row = desk.row(sqlx::query("SELECT created_at FROM queues WHERE name = $1").bind(name)).await?;
+    let created: Option<i64> = row.map(|row| row.try_get(0)).transpose()?;
+    let created_at = created.and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or(now);
+    Ok(Queue { name: name.to_owned(), paused, created_at })
+}
+
+/// Forgets what is older than is kept, some at a time. Nodes that forget at the same time leave each other's rows.
+pub(super) async fn prune(desk: &mut Desk, keep: &Retention, now: Timestamp) -> Outcome<bool> {
+    let before = |days: u32| {
+        let age = SignedDuration::from_hours(24 * i64::from(days));
+        now.checked_sub(age).unwrap_or(Timestamp::MIN).as_millisecond()
+    };
+    let limit = |most: u64| i64::try_from(most).unwrap_or(i64::MAX);
+    let most = i64::from(PRUNE_MAX);
+    let statements = [
+        (
+            "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE ended_at < $1 AND dead_at IS NULL \
+             ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+            before(keep.jobs_days),
+        ),
+        (
+            "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE dead_at < $1 ORDER BY dead_at LIMIT $2 \
+             FOR UPDATE SKIP LOCKED)",
+            before(keep.dead_days),
+        ),
+        (
+            "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE dead_at IS NOT NULL \
+             ORDER BY dead_at DESC LIMIT $2 OFFSET $1)",
+            limit(keep.dead_max),
+        ),
+        (
+            "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < $1 ORDER BY seq LIMIT $2 \
+             FOR UPDATE SKIP LOCKED)",
+            before(keep.events_days),
+        ),
+        (
+            "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE seq < (SELECT seq FROM events \
+             ORDER BY seq DESC LIMIT 1 OFFSET greatest($1 - 1, 0)) ORDER BY seq LIMIT $2 FOR UPDATE SKIP LOCKED)",
+            limit(keep.events_max),
+        ),
+        (
+            "DELETE FROM occurrences WHERE (cron, scheduled, kind) IN (SELECT cron, scheduled, kind \
+             FROM occurrences WHERE actual < $1 ORDER BY actual LIMIT $2 FOR UPDATE SKIP LOCKED)",
+            before(keep.occurrences_days),
+        ),
+    ];
+    let mut more = false;
+    for (sql, bound) in statements {
+        more |= desk.execute(sqlx::query(sql).bind(bound).bind(most)).await? >= most.unsigned_abs();
+    }
+    let sql = "DELETE FROM workers WHERE dies_at IS NULL AND seen_at < $1";
+    desk.execute(sqlx::query(sql).bind(before(keep.events_days))).await?;
+    Ok(more)
+}

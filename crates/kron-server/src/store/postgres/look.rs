@@ -1,0 +1,125 @@
+//! Finds out what is due and what was told, here and at other nodes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sqlx::Row;
+use sqlx::postgres::{PgListener, PgPoolOptions};
+
+use crate::store::{Answer, Due};
+
+use super::Core;
+use super::desk::{Desk, earliest};
+use super::lease::Nudge;
+use super::lists::SETTLED;
+use super::trouble::Outcome;
+
+/// Where nodes call each other.
+const CHANNEL: &str = "kron";
+
+/// How often to look while nobody calls: where calls can be heard, and where they cannot.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_EVERY_DEAF: Duration = Duration::from_millis(250);
+
+/// How long to wait before listening again after the connection was lost.
+const LISTEN_AGAIN: Duration = Duration::from_secs(1);
+
+/// What one look has seen.
+struct Seen {
+    due: Due,
+    /// The last event below which none can appear any more, and the last of all.
+    settled: i64,
+    last: i64,
+    is_vacant: bool,
+}
+
+/// Looks whenever something happened, and every now and then.
+pub(super) async fn keep(core: Arc<Core>) {
+    let every = if core.direct.is_some() { LOOK_EVERY } else { LOOK_EVERY_DEAF };
+    loop {
+        let told = tokio::select! {
+            () = core.kick.notified() => true,
+            () = core.called.notified() => false,
+            () = tokio::time::sleep(every) => false,
+        };
+        if let Err(refusal) = look(&core, told).await {
+            tracing::debug!(error = refusal.message, "could not look");
+        }
+    }
+}
+
+/// Looks, tells the others if something happened here, and publishes what was seen.
+pub(super) async fn look(core: &Core, tell: bool) -> Answer<()> {
+    let seen = super::read!(core, |desk| see(&mut desk, core, tell))?;
+    let leads = core.lease.borrow().is_some();
+    if seen.is_vacant && !leads {
+        let _ = core.nudge.try_send(Nudge::Vacant);
+    }
+    // Cron jobs are due for the leader only.
+    let due = Due { crons: seen.due.crons.filter(|_| leads), ..seen.due };
+    core.due.send_if_modified(|known| std::mem::replace(known, due) != due);
+    let settled = seen.settled.unsigned_abs();
+    // An event that is there but not settled yet is news for whoever waits for work.
+    let is_news = core.heard.swap(seen.last, std::sync::atomic::Ordering::AcqRel) != seen.last;
+    core.last_event.send_if_modified(|known| {
+        let is_new = *known != settled;
+        *known = settled.max(*known);
+        is_new || is_news
+    });
+    Ok(())
+}
+
+async fn see(desk: &mut Desk, core: &Core, tell: bool) -> Outcome<Seen> {
+    let sql = format!(
+        "SELECT (SELECT min(due_at) FROM jobs WHERE due_at IS NOT NULL), \
+         (SELECT min(dies_at) FROM workers WHERE dies_at IS NOT NULL), \
+         (SELECT min(next_look) FROM crons WHERE next_look IS NOT NULL), \
+         coalesce((SELECT max(seq) FROM events), 0), \
+         coalesce((SELECT max(seq) FROM events WHERE seq < {SETTLED}), 0), \
+         (SELECT holder IS NULL OR expires_at < clock_timestamp() FROM leader WHERE id = 1), \
+         CASE WHEN $1 THEN pg_notify('{CHANNEL}', $2)::text END"
+    );
+    let row = desk.row(sqlx::query(&sql).bind(tell).bind(&core.node)).await?;
+    let row = row.ok_or(sqlx::Error::RowNotFound)?;
+    let ms = |at: Option<i64>| at.and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    let (job, worker, cron): (Option<i64>, Option<i64>, Option<i64>) =
+        (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+    let crons = cron.and_then(|second| Timestamp::from_second(second).ok());
+    Ok(Seen {
+        due: Due { jobs: earliest(ms(job), ms(worker)), crons },
+        last: row.try_get(3)?,
+        settled: row.try_get(4)?,
+        is_vacant: row.try_get::<Option<bool>, _>(5)?.unwrap_or(false),
+    })
+}
+
+/// Calls the other nodes.
+pub(super) async fn call(desk: &mut Desk, core: &Core) -> Outcome<()> {
+    desk.rows(sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(&core.node)).await.map(drop)
+}
+
+/// Hears what other nodes call, over a connection of its own around any pooler.
+pub(super) async fn listen(core: Arc<Core>) {
+    let Some(direct) = core.direct.clone() else { return };
+    let one = PgPoolOptions::new().max_connections(1).acquire_timeout(Duration::from_secs(3));
+    let pool = one.connect_lazy_with(direct.application_name("kron-server listens"));
+    loop {
+        let heard = async {
+            let mut listener = PgListener::connect_with(&pool).await?;
+            listener.eager_reconnect(false);
+            listener.listen(CHANNEL).await?;
+            core.called.notify_one();
+            while let Some(call) = listener.try_recv().await? {
+                if call.payload() != core.node {
+                    core.called.notify_one();
+                }
+            }
+            Ok::<(), sqlx::Error>(())
+        };
+        if let Err(error) = heard.await {
+            tracing::debug!(%error, "cannot hear other nodes");
+        }
+        tokio::time::sleep(LISTEN_AGAIN).await;
+    }
+}

@@ -1,0 +1,89 @@
+//! The tables, made and changed in steps. A step that has been released is never edited.
+
+use super::pool::Pool;
+
+/// A step: its number, and whether a program that does not know it can go on using the tables.
+struct Step {
+    number: i32,
+    breaks: bool,
+    sql: &'static str,
+}
+
+/// All steps, in order.
+const STEPS: [Step; 1] = [Step { number: 1, breaks: true, sql: include_str!("steps/001.sql") }];
+
+/// Whoever changes the tables holds this lock, so that nodes that start together do it once.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(6171802030)";
+
+/// The record of the steps that were taken.
+const RECORD: &str = "CREATE TABLE IF NOT EXISTS kron_steps (number INTEGER PRIMARY KEY, breaks BOOLEAN NOT NULL, \
+                      taken_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())";
+
+/// The oldest PostgreSQL that is served.
+const SERVER_MIN: i32 = 150_000;
+
+/// A dump that was restored elsewhere brings events with it whose numbers are ahead of the transactions there.
+const REBASE: &str = "UPDATE event_base SET base = (SELECT max(seq) + 1 FROM events) \
+                      WHERE (SELECT max(seq) FROM events) >= (pg_current_xact_id()::text::bigint << 20) + base";
+
+/// Takes the steps that are missing. Programs of different versions can share the tables as long as the newer steps
+/// break nothing.
+pub(super) async fn migrate(pool: &Pool) -> Result<(), String> {
+    let failed = |error: sqlx::Error| format!("could not prepare the database: {error}");
+    let mut connection =
+        pool.connect().await.map_err(|error| format!("could not reach the database: {error}"))?;
+    let run = async |connection: &mut sqlx::PgConnection, sql: &'static str| {
+        sqlx::raw_sql(sql).execute(connection).await.map(drop)
+    };
+    let version: String = sqlx::query_scalar("SHOW server_version_num")
+        .persistent(false)
+        .fetch_one(&mut connection)
+        .await
+        .map_err(failed)?;
+    if version.parse().is_ok_and(|version: i32| version < SERVER_MIN) {
+        return Err(format!(
+            "expected PostgreSQL {} or newer, but found version {version}: update the database server",
+            SERVER_MIN / 10_000
+        ));
+    }
+    run(&mut connection, "BEGIN; SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = '10min'")
+        .await
+        .map_err(failed)?;
+    run(&mut connection, LOCK).await.map_err(failed)?;
+    run(&mut connection, RECORD).await.map_err(failed)?;
+    let taken: Vec<(i32, bool)> = sqlx::query_as("SELECT number, breaks FROM kron_steps ORDER BY number")
+        .persistent(false)
+        .fetch_all(&mut connection)
+        .await
+        .map_err(failed)?;
+    let newest = STEPS.last().map_or(0, |step| step.number);
+    if let Some((number, _)) = taken.iter().find(|(number, breaks)| *number > newest && *breaks) {
+        return Err(format!(
+            "expected tables up to step {newest}, but found step {number}, which this kron-server does not know: \
+             a newer one has changed the database; use that version, or another database"
+        ));
+    }
+    for step in STEPS.iter().filter(|step| taken.iter().all(|(number, _)| *number != step.number)) {
+        run(&mut connection, step.sql).await.map_err(failed)?;
+        sqlx::query("INSERT INTO kron_steps (number, breaks) VALUES ($1, $2)")
+            .persistent(false)
+            .bind(step.number)
+            .bind(step.breaks)
+            .execute(&mut connection)
+            .await
+            .map_err(failed)?;
+        tracing::info!(step = step.number, "changed the tables");
+    }
+    run(&mut connection, REBASE).await.map_err(failed)?;
+    run(&mut connection, "COMMIT").await.map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::STEPS;
+
+    #[test]
+    fn steps_are_numbered_without_a_gap() {
+        assert!(STEPS.iter().zip(1..).all(|(step, number)| step.number == number));
+    }
+}

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Three kron-servers on one PostgreSQL, of which the leader is hurt again and again.
+
+The leader is killed, ended, stopped and let go on, cut off both ways or one way, left with a connection that nobody
+answers, or has its commits cut off after they were sent; the database is restarted, stopped as in a crash, or ends
+all connections. Meanwhile jobs are pushed. The oracle then judges: no occurrence twice, every second accounted for
+with one catch-up after what nobody saw, epochs in order, no job lost that was answered for, and nobody without a
+leader for more than 30 s (3 s where the leader was asked to end).
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import random
+import signal
+import sys
+import threading
+import time
+import uuid
+
+from cluster import Cluster, failovers, judge, wait_until
+
+# What makes another node lead, and the longest that it may take.
+HURTS = {"kill": 30, "term": 3, "stop": 30, "cut": 30, "deaf-back": 30, "deaf-there": 30, "half-open": 30}
+
+# What may or may not.
+SHAKES = ("commits", "terminate", "restart", "crash")
+
+# How long nobody may lead while the database itself is away for a moment as well.
+SHAKEN_MAX = 60
+
+
+class Pusher(threading.Thread):
+    """Pushes jobs at any node, and remembers which were answered for."""
+
+    def __init__(self, cluster):
+        super().__init__(daemon=True)
+        self.cluster, self.kept, self.tried, self.ending = cluster, [], 0, threading.Event()
+
+    def run(self):
+        while not self.ending.wait(0.05):
+            job = str(uuid.UUID(int=(int(time.time() * 1000) << 80) | 7 << 76 | 2 << 62 | random.getrandbits(62)))
+            node = random.choice(self.cluster.nodes)
+            self.tried += 1
+            status, answer = node.ask("POST", "/ojs/v1/jobs", {"id": job, "type": "test.push", "args": []})
+            if status == 201:
+                self.kept.append(job)
+            elif status not in (0, 500, 503):
+                raise RuntimeError(f"a job was refused: {status} {answer}")
+
+
+def hurt(cluster, kind, pause):
+    """Hurts the leader, waits until another leads and fires, and heals it. Says whether it came to that."""
+    node = cluster.leader()
+    if node is None:
+        return False
+    epoch, node_is_gone = cluster.epoch(), False
+    if kind == "kill":
+        node.kill()
+        node_is_gone = True
+    elif kind == "term":
+        node.signal(signal.SIGTERM)
+        node_is_gone = True
+    elif kind == "stop":
+        node.signal(signal.SIGSTOP)
+    else:
+        node.link.set(kind)
+
+    def another_fires():
+        return int(cluster.database.sql(f"SELECT count(*) FROM watch.fires WHERE epoch > {epoch}")[0][0]) > 0
+
+    came = wait_until(another_fires, 90)
+    time.sleep(pause)
+    if node_is_gone:
+        node.process.wait(timeout=30)
+        node.start()
+    elif kind == "stop":
+        node.signal(signal.SIGCONT)
+    else:
+        node.link.set("whole")
+    if not wait_until(node.is_up, 60):
+        raise RuntimeError(f"the node did not come back after {kind}; its log is in {cluster.base}")
+    return came
+
+
+def shake(cluster, kind):
+    """Something that need not cost the leader its lease."""
+    if kind == "commits":
+        for node in cluster.nodes:
+            node.link.commits_to_cut += 10
+        wait_until(lambda: all(node.link.commits_to_cut <= 0 for node in cluster.nodes), 30)
+        for node in cluster.nodes:
+            node.link.commits_to_cut = 0
+    elif kind == "terminate":
+        cluster.database.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'kron-server%'"
+        )
+    else:
+        cluster.database.stop("fast" if kind == "restart" else "immediate")
+        time.sleep(random.uniform(0, 2))
+        cluster.database.start()
+    before = cluster.fires()
+    if not wait_until(lambda: cluster.fires() > before + 3, 90):
+        raise RuntimeError(f"nothing fires any more after {kind}; logs are in {cluster.base}")
+
+
+def plants(cluster):
+    """Faults that are planted in what the oracle reads. Each must be found."""
+    planted = {
+        "fired twice": "INSERT INTO jobs (SELECT 'planted', state, queue, type, priority, seq, due_at, worker, cron, "
+        "serial, blocked, dead_at, ended_at, error_type, body FROM jobs WHERE cron IS NOT NULL LIMIT 1)",
+        "recorded twice": "INSERT INTO watch.fires (SELECT * FROM watch.fires LIMIT 1)",
+        "was committed after": "INSERT INTO watch.fires VALUES ('planted', 1, 0, pg_current_xact_id()::xid, now())",
+        "next in the record": "DELETE FROM occurrences WHERE (cron, scheduled) IN (SELECT cron, scheduled FROM "
+        "occurrences WHERE cron = 'each' ORDER BY scheduled OFFSET 2 LIMIT 1)",
+        "without its job": "DELETE FROM jobs WHERE id = (SELECT id FROM jobs WHERE cron = 'third' LIMIT 1)",
+    }
+    unseen = []
+    for words, sql in planted.items():
+        cluster.database.sql(sql)
+        if not any(words in complaint for complaint in judge(cluster.database)):
+            unseen.append(f"the oracle does not see what was planted: {words}")
+    return unseen
+
+
+def run(program, number, count, pause, seed, options):
+    """One cluster, hurt so many times. Returns failovers by kind, counts and complaints."""
+    random.seed(seed + number)
+    cluster = Cluster(program, options=options)
+    complaints, took, shaken = [], [], collections.Counter()
+    try:
+        pusher = Pusher(cluster)
+        pusher.start()
+        kinds = []
+        faults = []
+        while sum(1 for _, kind in faults if kind in HURTS) < count:
+            if not kinds:
+                kinds = random.sample(list(HURTS), len(HURTS)) if count >= len(HURTS) else list(HURTS)
+            if random.random() < 0.4 or not shaken:
+                for kind in SHAKES if not shaken else [random.choice(SHAKES)]:
+                    faults.append((time.time(), kind))
+                    shake(cluster, kind)
+                    shaken[kind] += 1
+            wait_until(lambda: cluster.leader() is not None, 60)
+            kind = kinds.pop(0)
+            faults.append((time.time(), kind))
+            if not hurt(cluster, kind, random.uniform(0, pause)):
+                complaints.append(f"{kind}: no other node fired within 90 s")
+            print(f"cluster {number}: {kind}", flush=True)
+        time.sleep(3)
+        pusher.ending.set()
+        pusher.join(timeout=30)
+        complaints += cluster.judge(pusher.kept)
+        for began, seconds in failovers(cluster.database):
+            # A reign ends with what came last before the next began.
+            causes = [kind for at, kind in faults if at <= began + seconds]
+            kind = causes[-1] if causes else "start"
+            took.append((kind, seconds))
+            limit = HURTS.get(kind, SHAKEN_MAX)
+            if seconds > limit + 1:  # what fires every second is up to a second late
+                complaints.append(f"{kind}: nobody fired for {seconds:.1f} s, and {limit} s are allowed")
+        counts = {
+            "fires": cluster.fires(),
+            "pushed": len(pusher.kept),
+            "tried": pusher.tried,
+            "commits cut": sum(node.link.commits_cut for node in cluster.nodes),
+            **{f"{kind} of the database": n for kind, n in shaken.items() if kind != "commits"},
+        }
+        complaints += plants(cluster)
+    except (RuntimeError, OSError) as error:
+        complaints.append(str(error))
+        counts = {}
+    cluster.end(keep=bool(complaints))
+    if complaints:
+        complaints.append(f"  what is left is in {cluster.base}")
+    return took, counts, complaints
+
+
+def main():
+    """Runs clusters side by side and sums up."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("server", help="the kron-server to run")
+    parser.add_argument("--failovers", type=int, default=7, help="how many in all")
+    parser.add_argument("--side-by-side", type=int, default=1, help="how many clusters")
+    parser.add_argument("--pause", type=float, default=5, help="how long a hurt lasts at most after another leads, in s")
+    parser.add_argument("--seed", type=int, default=1, help="of the order of things")
+    arguments = parser.parse_args()
+    began, all_took, counts, complaints = time.monotonic(), [], collections.Counter(), []
+    each = -(-arguments.failovers // arguments.side_by_side)
+    with concurrent.futures.ThreadPoolExecutor(arguments.side_by_side) as pool:
+        runs = [
+            pool.submit(run, arguments.server, number, each, arguments.pause, arguments.seed, ())
+            for number in range(arguments.side_by_side)
+        ]
+        for done in runs:
+            took, counted, wrong = done.result()
+            all_took += took
+            counts.update(counted)
+            complaints += wrong
+    by_kind = collections.defaultdict(list)
+    for kind, seconds in all_took:
+        by_kind[kind].append(seconds)
+    for kind, times in sorted(by_kind.items()):
+        times.sort()
+        middle, last = times[len(times) // 2], times[-1]
+        print(f"{kind:>10}: {len(times):4} failovers, median {middle:5.1f} s, longest {last:5.1f} s")
+    histogram = collections.Counter(int(seconds // 3) * 3 for _, seconds in all_took)
+    for low, number in sorted(histogram.items()):
+        print(f"{low:>6} to {low + 3:2} s: {number:4} {'#' * min(number, 60)}")
+    print(", ".join(f"{n} {what}" for what, n in counts.items()), f"in {time.monotonic() - began:.0f} s")
+    for complaint in complaints:
+        print(complaint, file=sys.stderr)
+    if complaints:
+        sys.exit(1)
+    print(f"{len(all_took)} failovers: nothing fired twice, nothing lost, epochs in order")
+
+
+if __name__ == "__main__":
+    main()
