@@ -112,7 +112,7 @@ fn time(text: &str) -> Result<(Field, Field), String> {
     Ok((component(hour, Of::Hour)?, component(minute, Of::Minute)?))
 }
 
-/// `*`, numbers, ranges with `..`, and `/` for repetitions: `2/3` begins at 2, and so does `*/3` at the least.
+/// `*`, numbers, ranges with `..`, and `/` for repetitions: `2/3` begins at 2, and must come again.
 fn component(text: &str, of: Of) -> Result<Field, String> {
     let (min, max) = of.bounds();
     let mut items = Vec::new();
@@ -121,10 +121,26 @@ fn component(text: &str, of: Of) -> Result<Field, String> {
             Some((range, step)) => (range, Some(step)),
             None => (item, None),
         };
+        if let (Some(step), false) = (step, range.contains("..")) {
+            let comes_again = |first: u32, step: u32| first.saturating_add(step) <= max;
+            match (range.parse(), step.parse()) {
+                (Ok(first), Ok(step)) if !comes_again(first, step) => {
+                    return Err(format!(
+                        "expected {} that comes again up to {max}, but found `{item}`",
+                        of.name()
+                    ));
+                }
+                _ if range == "*" => {
+                    return Err(format!(
+                        "expected a beginning before the `/`, such as `{min}/{step}`, but found `{item}`"
+                    ));
+                }
+                _ => {}
+            }
+        }
         let range = match (range.split_once(".."), step) {
             (Some((first, last)), _) => format!("{}-{}", plain(first), plain(last)),
             (None, Some(_)) if range != "*" => format!("{}-{max}", plain(range)),
-            // systemd counts `*/2` of days and months from 1, as cron does.
             (None, _) if range == "*" => "*".to_owned(),
             (None, _) => plain(range).to_owned(),
         };
@@ -183,6 +199,8 @@ mod tests {
             ("*:*:0/30", "not a whole minute"),
             ("Fun 03:00", "expected a day of the week"),
             ("Wed..Mon", "from Monday towards Sunday, but found `Wed..Mon`"),
+            ("*:*/5", "a beginning before the `/`, such as `0/5`, but found `*/5`"),
+            ("23/1:00", "an hour that comes again up to 23, but found `23/1`"),
             ("daily 03:00", "expected a day of the week such as `Mon`, but found `daily`"),
             ("25:00", "expected an hour from 0 to 23"),
             ("", "but found nothing"),
