@@ -679,7 +679,10 @@ impl World {
                 let memory = self.load(&entry);
                 if !self.fell() {
                     let delay = self.delay();
-                    self.at(self.now + delay, Next::Tell(life, Box::new(Event::StateLoaded(slot, memory))));
+                    self.at(
+                        self.now + delay,
+                        Next::Tell(life, Box::new(Event::StateLoaded(slot, Box::new(memory)))),
+                    );
                 }
             }
             Effect::Watch(slot, run, process) => {
