@@ -105,7 +105,7 @@ struct Open {
     key: i64,
     /// The last second of its window.
     closes: i64,
-    /// Whether the schedule has it; a pending period of an edited job may be gone.
+    /// Whether the schedule has it; a pending period of an edited job may be gone, or another.
     exists: bool,
 }
 
@@ -156,7 +156,7 @@ impl<'a> View<'a> {
     }
 
     fn look_at_pending(&self, period: PeriodId) -> Open {
-        let exists = self.period_at_or_before(second(period)) == Some(period);
+        let exists = !self.ledger.is_displaced() && self.period_at_or_before(second(period)) == Some(period);
         Open { exists, ..self.look_at(period) }
     }
 

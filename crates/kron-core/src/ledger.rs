@@ -4,6 +4,8 @@ use alloc::vec::Vec;
 
 use jiff::Timestamp;
 
+use crate::civil::CivilLabel;
+use crate::job::Job;
 use crate::outcome::Reason;
 use crate::period::PeriodId;
 use crate::step::{Passed, Record, RunId, Settled};
@@ -33,6 +35,8 @@ pub struct Ledger {
     pending: Vec<PeriodId>,
     /// Recorded as started, and not as ended.
     active: Vec<RunId>,
+    /// Clocks show other times at the periods than when they were remembered.
+    is_displaced: bool,
 }
 
 impl Ledger {
@@ -53,7 +57,7 @@ impl Ledger {
     /// A ledger as a store has kept it. Pending periods past the watermark contradict it and are dropped.
     #[must_use]
     pub fn restored(watermark: Option<PeriodId>, pending: Vec<PeriodId>, active: Vec<RunId>) -> Ledger {
-        let mut ledger = Ledger { watermark, pending, active };
+        let mut ledger = Ledger { watermark, pending, active, is_displaced: false };
         ledger.pending.retain(|period| Some(*period) <= watermark);
         ledger.pending.sort_unstable();
         ledger.pending.dedup();
@@ -129,7 +133,27 @@ impl Ledger {
     /// between `now` and the old watermark may run again.
     #[must_use]
     pub fn accept_clock(self, now: PeriodId) -> Ledger {
-        Ledger { watermark: Some(now), pending: Vec::new(), active: self.active }
+        Ledger { active: self.active, ..Ledger::fenced(now) }
+    }
+
+    /// The same memory for a job that may have another zone than when the latest local time of a handled period
+    /// was `latest`: nothing runs that clocks had shown by then, and what was pending is gone.
+    ///
+    /// While clocks show at the watermark what they did, nothing changes by it. It never holds back for longer than
+    /// two zones lie apart.
+    #[must_use]
+    pub fn carried(self, latest: &CivilLabel, job: &Job) -> Ledger {
+        match (self.watermark, latest.reached_by(job)) {
+            (Some(mark), Some(reached)) if mark != reached => {
+                Ledger { watermark: Some(mark.max(reached)), is_displaced: true, ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// Whether the pending periods may be others than those that were remembered.
+    pub(crate) fn is_displaced(&self) -> bool {
+        self.is_displaced
     }
 
     fn begin(&mut self, run: RunId) {

@@ -70,6 +70,7 @@ extern crate alloc;
 extern crate std;
 
 mod calendar;
+mod civil;
 mod clause;
 #[cfg(feature = "testing")]
 pub mod conformance;
@@ -92,6 +93,7 @@ mod step;
 pub mod story;
 mod window;
 
+pub use civil::{CivilLabel, CivilLabelError};
 pub use clause::ConstraintError;
 pub use constraint::{Clauses, Constraints};
 pub use decide::{CANDIDATES_MAX, Decision, Explanation, decide, seed_material};

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use jiff::Timestamp;
 
 use crate::calendar::DAY;
-use crate::dst::Gap;
+use crate::dst::{Dst, Fold, Gap};
 use crate::duration::Duration;
 use crate::pattern::Pattern;
 use crate::zone::{RECURRENCE, Segment, Zone, floor_second};
@@ -74,6 +74,17 @@ impl Schedule {
     #[must_use]
     pub fn matches(&self, instant: Timestamp) -> bool {
         self.prev_at_or_before(instant) == Some(instant)
+    }
+
+    /// What it does when clocks change, with [`Fold::Auto`] resolved; `None` for `@every`, which no clock moves.
+    #[must_use]
+    pub fn dst(&self) -> Option<Dst> {
+        match &self.0 {
+            Kind::Calendar(Calendar { gap, both, .. }) => {
+                Some(Dst { gap: *gap, fold: if *both { Fold::Both } else { Fold::First } })
+            }
+            Kind::Interval(_) => None,
+        }
     }
 
     /// The last occurrence there will ever be, if there is one.

@@ -2,7 +2,7 @@
 //!
 //! | oracle | holds that |
 //! | --- | --- |
-//! | O1 | no period of a job is executed twice |
+//! | O1 | no period of a job is executed twice, nor a local time that counts once, in whatever zone |
 //! | O2 | whatever a power cut would leave at the moment of `execve` has the claim of that run |
 //! | O3 | while somebody watches, every period has one outcome, and starts at its time |
 //! | O4 | an outcome that was told is not told again, and never becomes another |
@@ -21,7 +21,7 @@ use kron_core::{Outcome, Passed, Reason, RunId};
 use krond::process::ProcessId;
 use serde_json::Value;
 
-use crate::line::{Line, Overlap};
+use crate::line::{Line, Overlap, ZONES_APART, Zone};
 
 /// A promise that was broken.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -79,6 +79,8 @@ struct Subject {
     settled: BTreeMap<i64, Told>,
     passed: Vec<Range>,
     executed: BTreeMap<i64, i64>,
+    /// What clocks showed at the periods that were executed, as far as krond's memory of it was not lost.
+    shown: BTreeSet<i64>,
     /// Runs that were claimed and have no result.
     open: BTreeMap<RunId, ProcessId>,
     /// Those of them that were told. Others were only found in a file, and it may not be durable.
@@ -175,7 +177,8 @@ impl Checker {
     ) {
         self.executions += 1;
         let subject = &mut self.subjects[job];
-        let overlap = self.lines[version].overlap;
+        let line = &self.lines[version];
+        let overlap = line.overlap;
         let RunId::Period(period) = run else {
             if !claimed {
                 self.fail("O2", format!("manual run of j{job} began without a durable claim"));
@@ -189,7 +192,13 @@ impl Checker {
             subject.settled.get(&period).filter(|told| told.reason.outcome() != Outcome::Executed).copied();
         let passed = subject.passed.iter().any(|range| range.has(period));
         let again = subject.executed.insert(period, wall);
-        if let Some(before) = again {
+        let is_new = line.civil(period).is_none_or(|civil| subject.shown.insert(civil));
+        let is_shown_again = !is_new && line.zone.is_some();
+        if again.is_none() && is_shown_again {
+            let text =
+                format!("j{job} executed period {period}, whose local time it had executed before: {line:?}");
+            self.fail("O1", text);
+        } else if let Some(before) = again {
             self.fail("O1", format!("j{job} executed period {period} at {before} and again at {wall}"));
         } else if !claimed {
             self.fail("O2", format!("j{job} executed period {period} without a durable claim"));
@@ -343,6 +352,7 @@ impl Checker {
             Read::Unreadable => {}
             Read::Fenced => {
                 let subject = &mut self.subjects[job];
+                subject.shown.clear();
                 subject.open.clear();
                 subject.told.clear();
                 subject.damaged = false;
@@ -350,6 +360,7 @@ impl Checker {
             }
             Read::Missing { fenced } => {
                 let subject = &mut self.subjects[job];
+                subject.shown.clear();
                 subject.open.clear();
                 subject.told.clear();
                 if !subject.deleted {
@@ -412,6 +423,9 @@ impl Checker {
             .collect();
         // A fenced state may stand there already, which a crash kept krond from telling of.
         let damaged = std::mem::take(&mut subject.damaged);
+        if damaged {
+            subject.shown.clear();
+        }
         // And a history that is full may have had it.
         let excused = damaged || history.len() >= self.history_max;
         let vanished = subject.told.iter().filter(|_| !excused).find(|run| match run {
@@ -450,6 +464,10 @@ impl Checker {
             return;
         }
         let (_, slack) = leeway(&line);
+        // In Kathmandu clocks had shown more by then, and what they had shown does not count again.
+        let held = |line: &&Line| line.job == job && line.zone == Some(Zone::Kathmandu);
+        let is_held = line.zone == Some(Zone::Kolkata) && self.lines.iter().any(|line| held(&line));
+        let floor = floor.map(|floor| if is_held { floor + ZONES_APART } else { floor });
         for period in line.periods(from - line.window - 1, wall) {
             let (opens, closes) = line.bounds(period);
             if opens < from || Some(period) <= floor {
@@ -518,7 +536,8 @@ impl Checker {
     pub(crate) fn takes(line: &Line) -> i64 {
         let (peace, slack) = leeway(line);
         // A minute more than it takes, for those that have to wait for something first.
-        60 + peace + line.every + 2 * line.window + slack
+        let held = if line.zone == Some(Zone::Kolkata) { ZONES_APART } else { 0 };
+        60 + peace + held + line.every + 2 * line.window + slack
     }
 
     /// The faults have ended.
@@ -577,11 +596,14 @@ impl Subject {
         if self.accepting && watermark < self.watermark {
             self.forget_after(watermark.unwrap_or(i64::MIN));
         }
-        self.accepting = false;
+        if std::mem::take(&mut self.accepting) {
+            self.shown.clear();
+        }
     }
 
     fn forget_after(&mut self, mark: i64) {
         self.reopened.extend(self.open.keys().copied());
+        self.shown.clear();
         self.settled.retain(|period, _| *period <= mark);
         self.executed.retain(|period, _| *period <= mark);
         for range in &mut self.passed {

@@ -38,6 +38,7 @@ pub fn sweep() -> Sweep {
             version: 0,
             every: 60,
             offset: 0,
+            zone: None,
             around: false,
             window: 0,
             deadline: 30,

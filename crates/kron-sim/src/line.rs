@@ -18,6 +18,8 @@ pub(crate) struct Line {
     pub(crate) version: usize,
     pub(crate) every: i64,
     pub(crate) offset: i64,
+    /// Where it is a list of times of the day, each of which counts once; `None` for an interval, in UTC.
+    pub(crate) zone: Option<Zone>,
     pub(crate) around: bool,
     pub(crate) window: i64,
     pub(crate) deadline: i64,
@@ -34,6 +36,40 @@ pub(crate) enum Overlap {
     Forbid,
     Replace,
 }
+
+/// Zones whose clocks never change, a quarter of an hour apart.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Zone {
+    Kolkata,
+    Kathmandu,
+}
+
+impl Zone {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Zone::Kolkata => "Asia/Kolkata",
+            Zone::Kathmandu => "Asia/Kathmandu",
+        }
+    }
+
+    /// How far its clocks are ahead of UTC, in seconds.
+    pub(crate) fn offset(self) -> i64 {
+        match self {
+            Zone::Kolkata => 19_800,
+            Zone::Kathmandu => 20_700,
+        }
+    }
+
+    fn other(self) -> Zone {
+        match self {
+            Zone::Kolkata => Zone::Kathmandu,
+            Zone::Kathmandu => Zone::Kolkata,
+        }
+    }
+}
+
+/// The longest that a job in Kolkata waits for clocks to show more than they did in Kathmandu, in seconds.
+pub(crate) const ZONES_APART: i64 = 900;
 
 impl Line {
     pub(crate) fn random(job: usize, version: usize, rng: &mut Rng) -> Line {
@@ -56,6 +92,7 @@ impl Line {
             version,
             every,
             offset,
+            zone: (every >= 60 && rng.chance(200)).then(|| *rng.pick(&[Zone::Kolkata, Zone::Kathmandu])),
             around: rng.chance(400),
             window,
             deadline: *rng.pick(&[0, 0, 1, 5, 30, 60, 90, 300, 600, 3_600]),
@@ -73,12 +110,19 @@ impl Line {
     pub(crate) fn edited(&self, version: usize, rng: &mut Rng) -> Line {
         let other = Line::random(self.job, version, rng);
         let line = Line { version, ..self.clone() };
-        match rng.below(6) {
-            0 => Line { every: other.every, offset: other.offset, window: other.window, ..line },
+        match rng.below(7) {
+            0 => Line {
+                every: other.every,
+                offset: other.offset,
+                zone: other.zone,
+                window: other.window,
+                ..line
+            },
             1 => Line { window: other.window.min(2 * self.every), around: other.around, ..line },
             2 => Line { overlap: other.overlap, ..line },
             3 => Line { deadline: other.deadline, ..line },
             4 => Line { suspend: !self.suspend, ..line },
+            5 => Line { zone: self.zone.map(Zone::other), ..line },
             _ => other,
         }
     }
@@ -86,11 +130,13 @@ impl Line {
     /// As a krontab has it.
     pub(crate) fn text(&self) -> String {
         let Line { job, version, every, offset, window, deadline, .. } = self;
-        let mut text = match every {
-            60 => "* * * * *".to_owned(),
-            3_600 => format!("{} * * * *", offset / 60),
-            120 | 300 | 600 | 900 => format!("*/{} * * * *", every / 60),
-            _ => format!("@every {every}s"),
+        let mut text = match (every, self.zone) {
+            (3_600, Some(_)) => format!("{} 0-23 * * *", offset / 60),
+            (_, Some(_)) => format!("0-59/{} 0-23 * * *", every / 60),
+            (60, None) => "* * * * *".to_owned(),
+            (3_600, None) => format!("{} * * * *", offset / 60),
+            (120 | 300 | 600 | 900, None) => format!("*/{} * * * *", every / 60),
+            (_, None) => format!("@every {every}s"),
         };
         let overlap = match self.overlap {
             Overlap::Allow => "allow",
@@ -99,6 +145,9 @@ impl Line {
         };
         let mode = if self.around { "around" } else { "after" };
         let mut add = |part: &str| write!(text, " {part}").expect("a text takes everything");
+        if let Some(zone) = self.zone {
+            add(&format!("@tz({})", zone.name()));
+        }
         if *window > 0 {
             add(&format!("@win({mode},{window}s)"));
         }
@@ -124,18 +173,29 @@ impl Line {
     }
 
     pub(crate) fn is_period(&self, nominal: i64) -> bool {
-        (nominal - self.offset).rem_euclid(self.every) == 0
+        (nominal - self.phase()).rem_euclid(self.every) == 0
+    }
+
+    /// What clocks show then, as a second of a day that began in 1970; `None` for a line that looks at none.
+    pub(crate) fn civil(&self, second: i64) -> Option<i64> {
+        (self.every >= 60).then(|| second + self.zone.map_or(0, Zone::offset))
+    }
+
+    /// The second that its periods are counted from.
+    fn phase(&self) -> i64 {
+        self.offset - self.zone.map_or(0, Zone::offset)
     }
 
     /// The periods after one second and up to another.
     pub(crate) fn periods(&self, after: i64, last: i64) -> impl Iterator<Item = i64> + use<> {
-        let first = after + self.every - (after - self.offset).rem_euclid(self.every);
+        let first = after + self.every - (after - self.phase()).rem_euclid(self.every);
         (first..=last).step_by(usize::try_from(self.every).expect("above zero"))
     }
 
     /// Whether a second satisfies the constraint.
     pub(crate) fn allows(&self, second: i64) -> bool {
-        let hour = second.div_euclid(3_600).rem_euclid(24);
+        let local = second + self.zone.map_or(0, Zone::offset);
+        let hour = local.div_euclid(3_600).rem_euclid(24);
         self.hours.is_none_or(|(first, last)| (first..=last).contains(&hour))
     }
 }
@@ -154,9 +214,14 @@ mod tests {
         let mut line = Line::random(0, 0, &mut Rng::new(1));
         line.every = 3_600;
         line.offset = 600;
+        line.zone = None;
         assert_eq!(line.periods(600, 7_800).collect::<Vec<_>>(), [4_200, 7_800]);
         assert_eq!(line.periods(599, 4_199).collect::<Vec<_>>(), [600]);
         assert!(line.is_period(-3_000) && !line.is_period(0));
+        // Ten past every hour in Kathmandu is 25 minutes past it in UTC.
+        line.zone = Some(Zone::Kathmandu);
+        assert!(line.is_period(1_500) && !line.is_period(600));
+        assert_eq!(line.civil(1_500), Some(22_200));
     }
 
     #[test]

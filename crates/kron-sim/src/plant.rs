@@ -24,11 +24,13 @@ pub enum Plant {
     FlushAgain,
     /// M9: nobody looks at the anchor when a state is lost.
     NoAnchor,
+    /// M10: nobody remembers what clocks showed when a period was handled.
+    NoCivilTime,
 }
 
 impl Plant {
-    /// All of them, M1 to M9.
-    pub const ALL: [Plant; 9] = [
+    /// All of them, M1 to M10.
+    pub const ALL: [Plant; 10] = [
         Plant::ReleaseFirst,
         Plant::NoDirectoryFlush,
         Plant::NoFileFlush,
@@ -38,9 +40,10 @@ impl Plant {
         Plant::FenceAtNow,
         Plant::FlushAgain,
         Plant::NoAnchor,
+        Plant::NoCivilTime,
     ];
 
-    /// `M1` to `M9`.
+    /// `M1` to `M10`.
     #[must_use]
     pub fn name(self) -> String {
         format!("M{}", self as u8 + 1)

@@ -431,7 +431,7 @@ impl World {
             (Some(Plant::FenceAtNow), Loaded::Fenced { state, why, kept_as }) => {
                 let ahead = entry.job.window().opens_before().as_seconds();
                 let fence = PeriodId::new(Timestamp::from_second(self.second() + ahead + 1).expect("soon"));
-                let state = State { runs: state.runs, ..State::fenced(entry.identity(), fence) };
+                let state = State { runs: state.runs, ..State::fenced(&entry.job, fence) };
                 let _ = krond.store.write_one(&state, now);
                 Loaded::Fenced { state, why, kept_as }
             }
@@ -446,6 +446,9 @@ impl World {
                     state.pending.clear();
                 }
                 Loaded::Found(state)
+            }
+            (Some(Plant::NoCivilTime), Loaded::Found(state)) => {
+                Loaded::Found(State { latest: None, ..state })
             }
             (_, loaded) => loaded,
         };
@@ -676,7 +679,10 @@ impl World {
                 let memory = self.load(&entry);
                 if !self.fell() {
                     let delay = self.delay();
-                    self.at(self.now + delay, Next::Tell(life, Box::new(Event::StateLoaded(slot, memory))));
+                    self.at(
+                        self.now + delay,
+                        Next::Tell(life, Box::new(Event::StateLoaded(slot, Box::new(memory)))),
+                    );
                 }
             }
             Effect::Watch(slot, run, process) => {
@@ -967,6 +973,7 @@ impl World {
             | Report::Adopted { .. }
             | Report::Ahead { .. }
             | Report::Skipped { .. }
+            | Report::ZoneChanged { .. }
             | Report::Rescheduled { .. }
             | Report::Configured(_)
             | Report::ClockJumped(_)
@@ -1160,6 +1167,7 @@ fn subject(report: &Report) -> Option<&Arc<Entry>> {
         | Report::Fenced { entry, .. }
         | Report::Ahead { entry, .. }
         | Report::Skipped { entry, .. }
+        | Report::ZoneChanged { entry, .. }
         | Report::Rescheduled { entry, .. } => Some(entry),
         Report::Configured(_) | Report::ClockJumped(_) | Report::Stalled(_) => None,
     }
@@ -1181,6 +1189,7 @@ fn tell_of(report: &Report) -> String {
         Report::Fenced { why, fence, .. } => format!("fenced at {fence}: {why}"),
         Report::Ahead { watermark, .. } => format!("ahead: {watermark}"),
         Report::Recovered(_) => "recovered".into(),
+        Report::ZoneChanged { latest, until, .. } => format!("{latest} has been, and is {until} here"),
         Report::Skipped { times, .. } => format!("no such times: {times:?}"),
         Report::Ending { run, because, signal, .. } => format!("{run:?} is ended by {signal:?}: {because:?}"),
         Report::Adopted { run, process, .. } => format!("{run:?} is adopted: {process:?}"),

@@ -48,7 +48,8 @@ pub fn line(report: &Report, now: Timestamp, colours: bool) -> Option<String> {
             } else {
                 format!(", chosen from {window}")
             };
-            tell(entry, "32", "started", format!("pid {pid}, {:.1} ms after its time{chosen}", late * 1e3))
+            let late = if late < 1.0 { format!("{:.1} ms", late * 1e3) } else { format!("{late:.1} s") };
+            tell(entry, "32", "started", format!("pid {pid}, {late} after its time{chosen}"))
         }
         Report::Settled { entry, decision, reason, .. } => {
             let rest = format!("the period {}: {reason}", decision.period_id());
@@ -100,6 +101,9 @@ pub fn line(report: &Report, now: Timestamp, colours: bool) -> Option<String> {
             let new =
                 new.map_or_else(|| "it is no longer scheduled".into(), |new| format!("it runs at {new}"));
             tell(entry, "36", "rescheduled", format!("the period {period}: {new}"))
+        }
+        Report::ZoneChanged { entry, latest, until } => {
+            tell(entry, "36", "zone", format!("{latest} has been handled, and here that is {until}"))
         }
         Report::Skipped { entry, times, .. } => {
             let times = times.iter().map(|time| time.strftime("%H:%M").to_string());

@@ -155,7 +155,7 @@ impl Daemon {
             Event::Configured(jobs) => self.configure(jobs, now, &mut effects),
             Event::LeftBehind(jobs) => self.see_off(jobs, now, &mut effects),
             Event::StateLoaded(slot, memory) => {
-                self.with(slot, now, &mut effects, |job, work| job.loaded(memory, work));
+                self.with(slot, now, &mut effects, |job, work| job.loaded(*memory, work));
             }
             Event::StateWritten(slot) => self.with(slot, now, &mut effects, Tracked::written),
             Event::StateFailed(slot, error) => {
@@ -540,7 +540,7 @@ mod tests {
             let (chosen, seed_hash, timeout) = (None, String::new(), None);
             state.runs.push(Run { id, process: process(), started_at, chosen, seed_hash, timeout });
             found.alive.push(id);
-            let loaded = Event::StateLoaded(slot(&daemon, "a").unwrap(), found);
+            let loaded = Event::StateLoaded(slot(&daemon, "a").unwrap(), Box::new(found));
             // Told twice, it counts once.
             let (effects, _) = daemon.on(at("12:10:01"), loaded.clone());
             let is_ended = effects.iter().any(|effect| matches!(effect, Effect::Signal(..)));

@@ -25,7 +25,7 @@ pub(crate) enum Message {
     /// The states of new jobs were loaded, and this is the configuration.
     Loaded(Result<Vec<Configured>, String>),
     /// A state was tried again.
-    Retried(Slot, Recovered),
+    Retried(Slot, Box<Recovered>),
     /// States were written, or not, and it took so long.
     Written(Vec<(Slot, Result<(), String>)>, Duration),
     /// Nothing is left of a run that was asked to end.

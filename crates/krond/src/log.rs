@@ -277,6 +277,13 @@ pub fn lines(report: &Report, now: Timestamp) -> Vec<Line> {
                 .with("new_chosen", time(*new))
                 .with("reason", "definition changed"),
         ],
+        Report::ZoneChanged { entry, latest, until } => vec![
+            of(entry, Level::Info, "scheduler", "zone_changed")
+                .with("handled", latest.to_string())
+                .with("zone", entry.job.zone().name())
+                .with("until", until.to_string())
+                .with("reason", "these local times have been handled"),
+        ],
         Report::Skipped { entry, at, times } => vec![
             of(entry, Level::Info, "scheduler", "dst_skip")
                 .with("transition", at.to_string())

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kron_core::{Decision, Job, Ledger, Outcome, PeriodId, Reason, Record, RunId, decide};
+use kron_core::{CivilLabel, Decision, Job, Ledger, Outcome, PeriodId, Reason, Record, RunId, decide};
 
 use crate::process::ProcessId;
 
@@ -16,6 +16,8 @@ pub struct State {
     pub identity: String,
     /// How the period of the watermark ended; `None` before the first.
     pub last: Option<Last>,
+    /// The latest local time of a handled period, for the day that the job is given another zone.
+    pub latest: Option<CivilLabel>,
     /// Periods overtaken by the watermark that still wait for their chosen time, in order.
     pub pending: Vec<PeriodId>,
     /// Runs that have started and are not known to have ended, in the order of their starts.
@@ -78,6 +80,7 @@ impl State {
         State {
             identity: identity.into(),
             last: None,
+            latest: None,
             pending: Vec::new(),
             runs: Vec::new(),
             history: VecDeque::new(),
@@ -86,9 +89,9 @@ impl State {
 
     /// The memory of a job whose memory is lost: nothing up to there can run again.
     #[must_use]
-    pub fn fenced(identity: impl Into<String>, at: PeriodId) -> State {
+    pub fn fenced(job: &Job, at: PeriodId) -> State {
         let last = Last { period: at, outcome: Outcome::Skipped, chosen: None };
-        State { last: Some(last), ..State::new(identity) }
+        State { last: Some(last), latest: CivilLabel::of(job, at), ..State::new(job.identity()) }
     }
 
     /// What the engine needs to know of it.
@@ -96,6 +99,15 @@ impl State {
     pub fn ledger(&self) -> Ledger {
         let runs = self.runs.iter().map(|run| run.id).collect();
         Ledger::restored(self.watermark(), self.pending.clone(), runs)
+    }
+
+    /// The same, for a job that may have another zone than when it was written.
+    #[must_use]
+    pub fn ledger_of(&self, job: &Job) -> Ledger {
+        match &self.latest {
+            Some(latest) => self.ledger().carried(latest, job),
+            None => self.ledger(),
+        }
     }
 
     /// Every period up to here is handled, except the pending ones.
@@ -110,7 +122,7 @@ impl State {
         ledger.apply(record);
         match record {
             Record::Settled(settled) => {
-                self.raise(&ledger, settled.reason, &settled.decision);
+                self.raise(&ledger, settled.reason, &settled.decision, job);
                 if settled.reason.outcome() != Outcome::Executed {
                     self.history.push_back(Ending::unstarted(&settled.decision, settled.reason, now));
                 }
@@ -118,7 +130,7 @@ impl State {
             Record::Passed(passed) => {
                 for tally in &passed.tallies {
                     let last = decide(job, tally.last.nominal());
-                    self.raise(&ledger, tally.reason, &last);
+                    self.raise(&ledger, tally.reason, &last, job);
                     self.history.push_back(Ending::unstarted(&last, tally.reason, now));
                 }
             }
@@ -147,8 +159,8 @@ impl State {
 
     /// The same memory with the watermark at `now`, even if that is earlier. See [`Ledger::accept_clock`].
     #[must_use]
-    pub fn accept_clock(self, now: PeriodId) -> State {
-        let fenced = State::fenced(self.identity, now);
+    pub fn accept_clock(self, job: &Job, now: PeriodId) -> State {
+        let fenced = State::fenced(job, now);
         State { runs: self.runs, history: self.history, ..fenced }
     }
 
@@ -159,11 +171,12 @@ impl State {
     }
 
     /// Notes how the period at the watermark ended, if that is the one.
-    fn raise(&mut self, after: &Ledger, reason: Reason, decision: &Decision) {
+    fn raise(&mut self, after: &Ledger, reason: Reason, decision: &Decision, job: &Job) {
         let period = decision.period_id();
         if after.watermark() == Some(period) && self.watermark() < Some(period) {
             let outcome = reason.outcome();
             self.last = Some(Last { period, outcome, chosen: decision.chosen() });
+            self.latest = self.latest.take().max(CivilLabel::of(job, period));
         }
     }
 }

@@ -141,7 +141,7 @@ impl<F: Files> Store<F> {
                 return Ok(match self.missing {
                     Missing::New => Loaded::Missing(State::new(identity)),
                     Missing::Fence => match self.anchor.latest(&self.files) {
-                        Ok(anchor) => Loaded::Missing(State::fenced(identity, fence(job, now, [anchor]))),
+                        Ok(anchor) => Loaded::Missing(State::fenced(job, fence(job, now, [anchor]))),
                         Err(error) => Loaded::Unreadable(format!("could not read {error}")),
                     },
                 });
@@ -181,7 +181,7 @@ impl<F: Files> Store<F> {
         let believed = now.saturating_add(SALVAGE_MAX).unwrap_or(Timestamp::MAX);
         let found = salvage.latest.filter(|latest| *latest <= believed);
         let fence = fence(job, now, [Some(damaged.modified), found, anchor]);
-        let mut state = State::fenced(job.identity(), fence);
+        let mut state = State::fenced(job, fence);
         state.runs = salvage.runs.into_iter().filter(|run| is_running(&run.process)).collect();
         let kept_as = format!("{file}.corrupt.{}", stamp(now));
         let kept = match self.files.link(file, &kept_as) {
@@ -485,13 +485,13 @@ mod tests {
     use std::path::Path;
 
     use kron_core::conformance::cases;
-    use kron_core::{Ledger, Reason, Record, RunId};
+    use kron_core::{Ledger, Outcome, Reason, Record, RunId};
     use krontab::{Entry, Krontab, Source, Zones};
 
     use super::*;
     use crate::directory::Directory;
     use crate::process::BootId;
-    use crate::state::Run;
+    use crate::state::{Last, Run};
 
     fn entry() -> Entry {
         let text = "0 * * * * @win(around,10m) name=job command=/bin/true\n";
@@ -579,6 +579,22 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_cleaned_away_is_in_nobodys_way() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state");
+        let now = at("2026-03-01T00:00:00Z");
+        let store = open(directory.path());
+        for number in 1..=9 {
+            std::fs::create_dir_all(path.join(format!("{number}.tmp/stays"))).unwrap();
+        }
+        store.clean().unwrap();
+        for job in ["a", "b", "c"] {
+            store.write_one(&State::new(job), now).unwrap();
+        }
+        assert!(path.join("9.tmp").exists());
+    }
+
+    #[test]
     fn of_what_was_put_aside_the_latest_are_kept() {
         let directory = tempfile::tempdir().unwrap();
         let store = open(directory.path());
@@ -613,7 +629,7 @@ mod tests {
             (1..=count).rev().map(nth).map(PeriodId::new)
         };
         let full = |runs: i64| {
-            let mut state = State::fenced(entry.identity(), PeriodId::new(now));
+            let mut state = State::fenced(&entry.job, PeriodId::new(now));
             // As many as the engine and the settings allow.
             state.pending = periods(10_000).collect();
             state.history = periods(1_000)
@@ -652,7 +668,7 @@ mod tests {
         let entry = entry();
         let store = open(directory.path());
         let handled: PeriodId = "2026-03-01T12:00:00Z".parse().unwrap();
-        store.write_one(&State::fenced(entry.identity(), handled), at("2026-03-01T12:00:03Z")).unwrap();
+        store.write_one(&State::fenced(&entry.job, handled), at("2026-03-01T12:00:03Z")).unwrap();
         let path = directory.path().join("state").join(wire::file_name(entry.identity()));
         std::fs::remove_file(&path).unwrap();
         // The next krond has an earlier clock.
@@ -676,7 +692,8 @@ mod tests {
         let now = at("2026-03-02T00:00:00Z");
         let write = |hour: u8| {
             let period: PeriodId = format!("2026-03-01T{hour:02}:00:00Z").parse().unwrap();
-            store.write_one(&State::fenced("a", period), now).unwrap();
+            let last = Last { period, outcome: Outcome::Skipped, chosen: None };
+            store.write_one(&State { last: Some(last), ..State::new("a") }, now).unwrap();
             store.files().read(&wire::file_name("a")).unwrap().bytes
         };
         let third = (1..4).map(write).last().unwrap();
@@ -695,7 +712,7 @@ mod tests {
         let file = wire::file_name(entry.identity());
         // Its watermark is ahead of the clock: the clock was once wrong.
         let watermark: PeriodId = "2026-05-01T00:00:00Z".parse().unwrap();
-        let mut state = State::fenced(entry.identity(), watermark);
+        let mut state = State::fenced(&entry.job, watermark);
         state.runs.push(run(RunId::Period(watermark)));
         store.write_one(&state, at("2026-03-01T00:00:00Z")).unwrap();
         let path = directory.path().join("state").join(&file);
@@ -739,7 +756,7 @@ mod tests {
         let store = open(directory.path());
         let entry = entry();
         let period: PeriodId = "2026-03-01T11:00:00Z".parse().unwrap();
-        let mut state = State::fenced(entry.identity(), period);
+        let mut state = State::fenced(&entry.job, period);
         state.runs.push(run(RunId::Period(period)));
         let text = String::from_utf8(wire::encode(&state)).unwrap().replace("\"skipped\"", "\"skippet\"");
         let path = directory.path().join("state").join(wire::file_name(entry.identity()));

@@ -1,13 +1,13 @@
 //! The state file: every name that STATE gives, and nothing of it anywhere else.
 //!
-//! Beside STATE's keys stand some that a reader may ignore: `Pending`, `OtherExecutions`, the kernel's names
+//! Beside STATE's keys stand some that a reader may ignore: `LatestCivilTime`, `Pending`, `OtherExecutions`, the kernel's names
 //! for a process, the reason of an ending, and last of all `Checksum`, by which damage is told from truth.
 
 use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kron_core::{Outcome, PeriodId, Reason, RunId};
+use kron_core::{CivilLabel, Outcome, PeriodId, Reason, RunId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -146,13 +146,14 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// STATE's keys, and Kron's own.
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "Version",
     "Identity",
     "LastHandledPeriodID",
     "LastOutcome",
     "LastChosenTime",
     "LastNominalTime",
+    "LatestCivilTime",
     "ActiveExecution",
     "History",
     "Pending",
@@ -169,6 +170,9 @@ struct StateFile {
     last_outcome: String,
     last_chosen_time: String,
     last_nominal_time: String,
+    /// The latest local time of a handled period, and its zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    latest_civil_time: Option<String>,
     /// The run of a period that started last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     active_execution: Option<Execution>,
@@ -250,6 +254,7 @@ impl From<&State> for StateFile {
             last_outcome: state.last.map(|last| last.outcome.to_string()).unwrap_or_default(),
             last_chosen_time: state.last.map(|last| time(last.chosen)).unwrap_or_default(),
             last_nominal_time: period,
+            latest_civil_time: state.latest.as_ref().map(CivilLabel::to_string),
             active_execution,
             history: state.history.iter().map(HistoryEntry::from).collect(),
             pending: state.pending.iter().map(PeriodId::to_string).collect(),
@@ -278,6 +283,10 @@ impl TryFrom<StateFile> for State {
         Ok(State {
             identity: file.identity,
             last,
+            latest: file
+                .latest_civil_time
+                .map(|label| label.parse().map_err(|error| format!("{error}, but found `{label}`")))
+                .transpose()?,
             pending: file.pending.iter().map(|period| parse_period(period)).collect::<Result<_, _>>()?,
             runs,
             history: file.history.into_iter().map(Ending::try_from).collect::<Result<_, _>>()?,
@@ -437,6 +446,7 @@ mod tests {
                 outcome: Outcome::Executed,
                 chosen: Some("2026-03-01T02:10:00Z".parse().unwrap()),
             }),
+            latest: Some("2026-03-01T03:00[Europe/Berlin]".parse().unwrap()),
             pending: vec![period("2026-02-28T02:00:00Z")],
             runs: vec![
                 run(RunId::Period(period("2026-02-28T02:00:00Z")), 41),
@@ -453,7 +463,9 @@ mod tests {
 
     #[test]
     fn a_state_is_read_as_it_was_written() {
-        for state in [State::new(IDENTITY), State::fenced(IDENTITY, period("2026-03-01T00:00:00Z")), full()] {
+        let fence = Last { period: period("2026-03-01T00:00:00Z"), outcome: Outcome::Skipped, chosen: None };
+        let fenced = State { last: Some(fence), ..State::new(IDENTITY) };
+        for state in [State::new(IDENTITY), fenced, full()] {
             assert_eq!(decode(&encode(&state), IDENTITY).unwrap(), state);
         }
     }

@@ -56,7 +56,7 @@ fn serve(store: &Store<Directory>, tasks: &Receiver<Task>, post: &Post) {
                     loaded: Loaded::Unreadable(refused.to_string()),
                     alive: Vec::new(),
                 });
-                post.send(Message::Retried(slot, recovered));
+                post.send(Message::Retried(slot, Box::new(recovered)));
             }
             first @ Task::Write { .. } => write(store, first, &mut waiting, post),
         }

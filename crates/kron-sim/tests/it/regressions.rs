@@ -1,20 +1,45 @@
 use kron_sim::run;
 
 /// Seeds that broke a promise when what was found was undone, in the simulator of that time. A change of the simulator
-/// makes other histories of them.
-const FOUND: [(u64, &str); 6] = [
-    (5, "a new job in the place of a removed one was removed with it"),
-    (11, "what was decided before a stall was started after it, past its deadline"),
-    (2_017, "who asked for the clock to be accepted while krond stopped was never answered"),
-    (3_365, "a start was told of with a definition that it was not decided with"),
-    (4_494, "temporary files that could not be removed were in the way of the next"),
-    (307_089, "a run that is found while it is on its way, its clock having been accepted, is one run"),
+/// makes other histories of them, so what was found is pinned elsewhere: as a scenario of krond's own that fails when it
+/// is undone, whatever the simulator is. Here they are only lived through once more.
+const FOUND: [(u64, &str, &str); 6] = [
+    (
+        5,
+        "a new job in the place of a removed one was removed with it",
+        "krond daemon::a_new_job_may_take_the_place_of_one_that_is_gone",
+    ),
+    (
+        11,
+        "what was decided before a stall was started after it, past its deadline",
+        "krond daemon::what_was_decided_before_a_stall_is_decided_again",
+    ),
+    (
+        2_017,
+        "who asked for the clock to be accepted while krond stopped was never answered",
+        "krond daemon::whoever_asks_is_answered",
+    ),
+    (
+        3_365,
+        "a start was told of with a definition that it was not decided with",
+        "krond daemon::a_start_is_told_with_the_definition_it_was_decided_with",
+    ),
+    (
+        4_494,
+        "temporary files that could not be removed were in the way of the next",
+        "krond store::what_cannot_be_cleaned_away_is_in_nobodys_way",
+    ),
+    (
+        307_089,
+        "a run that is found while it is on its way, its clock having been accepted, is one run",
+        "the checker was wrong, and it is nowhere else",
+    ),
 ];
 
 #[test]
 fn what_was_found_stays_fixed() {
-    for (seed, what) in FOUND {
+    for (seed, what, pinned) in FOUND {
         let verdict = run(seed);
-        assert!(verdict.violation.is_none(), "seed {seed} ({what}): {:?}", verdict.violation);
+        assert!(verdict.violation.is_none(), "seed {seed} ({what}; {pinned}): {:?}", verdict.violation);
     }
 }

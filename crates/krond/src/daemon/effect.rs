@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use kron_core::{Decision, Passed, PeriodId, Reason, RunId};
+use kron_core::{CivilLabel, Decision, Passed, PeriodId, Reason, RunId};
 use krontab::Entry;
 
 use super::event::{Asker, Ticket};
@@ -207,6 +207,16 @@ pub enum Report {
         previous: Option<Timestamp>,
         /// When it is to run now; `None` if the schedule no longer has it.
         new: Option<Timestamp>,
+    },
+    /// The job has another zone, or its zone other rules: local times that have been handled come once more, and do
+    /// not count.
+    ZoneChanged {
+        /// Which.
+        entry: Arc<Entry>,
+        /// The latest local time that has been handled.
+        latest: CivilLabel,
+        /// When clocks show it in the new zone. Nothing runs up to there.
+        until: PeriodId,
     },
     /// Clocks went forward, and local times of the schedule did not come. They are no periods.
     Skipped {

@@ -22,7 +22,7 @@ pub enum Event {
     /// Jobs that are no longer configured, and may have runs under way from before.
     LeftBehind(Vec<Configured>),
     /// A state that could not be read was tried again.
-    StateLoaded(Slot, Recovered),
+    StateLoaded(Slot, Box<Recovered>),
     /// The state that was to be written is durable.
     StateWritten(Slot),
     /// The state that was to be written may not be durable.

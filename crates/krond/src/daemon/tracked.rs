@@ -299,6 +299,7 @@ impl Tracked {
         }
         self.state = Arc::new(state);
         self.is_known = true;
+        self.tell_zone_changed(work);
         self.since = work.now.wall;
         self.look = (!self.removed).then(|| work.now.second());
         self.succeeded(work);
@@ -310,6 +311,7 @@ impl Tracked {
         self.tell_rescheduled(&entry, work);
         self.withdraw(work);
         self.entry = entry;
+        self.tell_zone_changed(work);
         self.removed = false;
         self.since = work.now.wall;
         self.looked = None;
@@ -344,11 +346,26 @@ impl Tracked {
         let after = self.state.watermark().map_or(work.now.wall, |mark| mark.nominal().max(work.now.wall));
         let Some(nominal) = self.entry.job.schedule().next_after(after) else { return };
         let period = PeriodId::new(nominal);
-        let exists = entry.job.schedule().prev_at_or_before(nominal) == Some(nominal);
+        let is_handled = self.state.ledger_of(&entry.job).is_handled(period);
+        let exists = entry.job.schedule().matches(nominal) && !is_handled;
         let previous = decide(&self.entry.job, nominal).chosen();
         let new = if exists { decide(&entry.job, nominal).chosen() } else { None };
         if previous != new {
             work.report(Report::Rescheduled { entry: Arc::clone(entry), period, previous, new });
+        }
+    }
+
+    /// Tells people if a local time that has been handled comes once more, because the zone is another.
+    fn tell_zone_changed(&self, work: &mut Work<'_>) {
+        let job = &self.entry.job;
+        let until = self.state.ledger_of(job).watermark();
+        let (Some(mark), Some(until), Some(latest)) = (self.state.watermark(), until, &self.state.latest)
+        else {
+            return;
+        };
+        if job.schedule().next_after(mark.nominal()).is_some_and(|next| PeriodId::new(next) <= until) {
+            let (entry, latest) = (Arc::clone(&self.entry), latest.clone());
+            work.report(Report::ZoneChanged { entry, latest, until });
         }
     }
 
@@ -476,7 +493,7 @@ impl Tracked {
     fn evaluate(&mut self, second: i64, work: &mut Work<'_>) {
         let now = work.now.second();
         let second = if now - second > STAMP_MAX { now } else { second };
-        let ledger = self.state.ledger();
+        let ledger = self.state.ledger_of(&self.entry.job);
         let watch = Watch { since: self.since, now: timestamp(second) };
         let (steps, wake) = evaluate(&self.entry.job, &ledger, ledger.active(), watch);
         self.steps = steps.into();
@@ -592,7 +609,7 @@ impl Tracked {
 
     fn accept_clock(&mut self, asker: Asker, work: &mut Work<'_>) {
         let now = PeriodId::new(work.now.wall);
-        let next = State::clone(&self.state).accept_clock(now);
+        let next = State::clone(&self.state).accept_clock(&self.entry.job, now);
         self.steps.clear();
         self.look = Some(work.now.second());
         let asker = Some((asker, Done::Accepted(now)));

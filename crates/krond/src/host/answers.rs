@@ -103,7 +103,8 @@ impl Host {
         let held: Vec<HeldView> = held.collect();
         let next = self.daemon.soonest().take(SOONEST_MAX).filter_map(|slot| {
             let (entry, state, _) = self.daemon.job(slot)?;
-            NextView::of(&entry.job, state.watermark(), &state.pending, now)
+            let ledger = state.ledger_of(&entry.job);
+            NextView::of(&entry.job, ledger.watermark(), ledger.pending(), now)
         });
         StatusView {
             running: true,
@@ -154,7 +155,7 @@ impl Host {
         Some(Known {
             entry: Arc::clone(entry),
             last: LastView::of(state),
-            watermark: state.watermark(),
+            watermark: state.ledger_of(&entry.job).watermark(),
             pending: state.pending.clone(),
             active: state.runs.iter().map(RunView::from).collect(),
             held: self.view_held(slot),

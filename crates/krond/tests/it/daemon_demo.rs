@@ -39,6 +39,9 @@ fn the_demonstration_ends_by_itself_and_leaves_nothing() {
         assert!(told.contains(text), "{text}: {told}");
     }
     assert!(!told.contains('\u{1b}'), "no colours where nobody sees them");
+    // It opens with what it does, and not with what it was too late for.
+    let first = told.lines().skip_while(|line| !line.ends_with("  7 jobs")).nth(1);
+    assert!(first.is_some_and(|line| line.contains("started")), "{told}");
 }
 
 #[test]

@@ -54,3 +54,6 @@ mod output;
 
 /// Are runs waited for and ended as a whole, and nobody else?
 mod tree;
+
+/// Does a change of zone make a local time run again?
+mod zones;

@@ -51,7 +51,7 @@ impl Args {
         let settings = Settings { grace: Duration::from_secs(2), on_stop: Farewell::End, ..settings };
         introduce(&settings);
         if let Some(seconds) = self.seconds {
-            end_after(Duration::from_secs(seconds), settings.state_dir.clone());
+            end_after(Duration::from_secs(seconds), settings.state_dir.clone()).map_err(Failure::Start)?;
         }
         host::run(&settings, Style::Console { colours: has_colours(&io::stderr()) })
             .map_err(Failure::Start)?;
@@ -73,12 +73,14 @@ fn introduce(settings: &Settings) {
 }
 
 /// Runs are ended with the demonstration, so that nothing of it is left behind.
-fn end_after(duration: Duration, state_dir: PathBuf) {
-    thread::spawn(move || {
+fn end_after(duration: Duration, state_dir: PathBuf) -> Result<(), host::Failure> {
+    let end = move || {
         #[expect(clippy::disallowed_methods, reason = "the demonstration lasts as long as was asked for")]
         thread::sleep(duration);
         let _ = control::ask(&state_dir, &Request::Stop { runs: None });
-    });
+    };
+    let failed = |error| host::Failure::Persistence(format!("could not begin a thread: {error}"));
+    thread::Builder::new().spawn(end).map(drop).map_err(failed)
 }
 
 /// A directory of one's own, which was not there before.

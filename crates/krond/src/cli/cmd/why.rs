@@ -215,7 +215,9 @@ fn period_view(sight: &Sight<'_>, decision: &Decision) -> PeriodView {
 fn verdict(sight: &Sight<'_>, decision: &Decision, records: &[RecordView]) -> String {
     let policy = sight.entry.job.policy();
     let state = sight.known.state.as_ref();
-    let is_handled = state.is_some_and(|state| state.ledger().is_handled(decision.period_id()));
+    let period = decision.period_id();
+    let is_handled = state.is_some_and(|state| state.ledger_of(&sight.entry.job).is_handled(period));
+    let had_its_time = is_handled && state.is_some_and(|state| !state.ledger().is_handled(period));
     let outcome = records.iter().rev().find_map(|record| match &record.what {
         WhatView::Outcome { outcome, reason, .. } | WhatView::Passed { outcome, reason, .. } => {
             Some((outcome.as_str(), reason.as_str()))
@@ -226,6 +228,9 @@ fn verdict(sight: &Sight<'_>, decision: &Decision, records: &[RecordView]) -> St
         (Some((outcome, reason)), _) => format!("{outcome}: {}", words(reason)),
         (None, _) if policy.suspend => "the job is suspended".into(),
         (None, None) => "no time of its window satisfies the constraints".into(),
+        (None, Some(_)) if had_its_time => {
+            "it does not run: its local time has been handled, in the zone that the job had before".into()
+        }
         (None, Some(chosen)) if chosen > sight.now => "it has not come yet".into(),
         (None, Some(chosen)) if !is_handled && may_start(policy, chosen, sight.now) => {
             match (sight.running, sight.running.and_then(|job| job.held.as_ref())) {

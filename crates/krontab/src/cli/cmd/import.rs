@@ -17,10 +17,11 @@ use super::explain::zone;
 use crate::cli::answer::Answer;
 use crate::cli::args::{AtArg, FormatArg};
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::import::crontab::{self, Whose};
 use crate::cli::import::draft::{Draft, Names, When};
 use crate::cli::import::firing::Rule;
 use crate::cli::import::kind::Kind;
-use crate::cli::import::{Found, crontab, firing, kubernetes, systemd};
+use crate::cli::import::{Found, firing, kubernetes, systemd};
 use crate::cli::load::{is_stdin, reason};
 use crate::cli::span::{Span, timestamp};
 use crate::cli::time;
@@ -174,8 +175,8 @@ fn text(path: &Path) -> Result<String, Failure> {
 /// What a file of that kind has.
 fn read(path: &Path, text: &str, kind: Kind, zone: &str) -> Vec<Found> {
     match kind {
-        Kind::Crontab => crontab::read(text, false, zone),
-        Kind::System => crontab::read(text, true, zone),
+        Kind::Crontab => crontab::read(text, Whose::One(Kind::owner(path)), zone),
+        Kind::System => crontab::read(text, Whose::Lines, zone),
         Kind::Systemd => {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             systemd::read(text, name.strip_suffix(".timer").unwrap_or(&name), zone)
@@ -283,6 +284,9 @@ struct Firing {
     view: Option<FiringView>,
 }
 
+/// How much is repeated of a line that Kron refuses, in characters.
+const REFUSED_MAX: usize = 200;
+
 impl Settling {
     fn settle(&mut self, draft: Draft, zones: &Zones) -> Result<Settled, String> {
         let span = self.span;
@@ -312,7 +316,13 @@ impl Settling {
         let source = Source::new(INSTALLED).map_err(|error| error.to_string())?;
         let parsed = Krontab::parse(&line, &source, zones);
         if let Some(problem) = parsed.problems.iter().find(|problem| problem.is_error()) {
-            return Err(format!("Kron refuses `{}`: {}", shown(Path::new(&line)), problem.message()));
+            let line = shown(Path::new(&line));
+            // A line can be as long as a file.
+            let line = match line.char_indices().nth(REFUSED_MAX) {
+                Some((end, _)) => format!("{}…", &line[..end]),
+                None => line,
+            };
+            return Err(format!("Kron refuses `{line}`: {}", problem.message()));
         }
         let entry = parsed.entries.first().ok_or("there is nothing to run")?;
         let job = &entry.job;
@@ -363,12 +373,10 @@ impl FiringView {
 /// What is to be said of all entries of a kind.
 fn remarks(kind: Kind) -> &'static [&'static str] {
     match kind {
-        Kind::Crontab | Kind::System => &[
-            "missed runs: neither cron nor Kron makes up for what was due while the host was down; Kron tells of it, \
-             and `@policy(deadline=1h)` would make up for it",
-            "shell: cron gives every command to a shell, so each line says `shell=true`; where none is needed, leave it out",
-            "output: cron mails it; here it goes where krond's output goes, unless `stdout=` and `stderr=` say otherwise",
+        Kind::Crontab => &[
+            "user: cron runs a user's crontab as that user; a line without `user=` runs as whoever runs krond",
         ],
+        Kind::System => &[],
         Kind::Systemd => &[
             "the lines start the units that the timers started: disable each timer, with `systemctl disable --now NAME.timer`",
         ],
@@ -378,6 +386,15 @@ fn remarks(kind: Kind) -> &'static [&'static str] {
     }
 }
 
+/// What is to be said of all crontabs, of whatever kind.
+const OF_CRON: [&str; 4] = [
+    "missed runs: neither cron nor Kron makes up for what was due while the host was down; Kron tells of it, \
+             and `@policy(deadline=1h)` would make up for it",
+    "shell: cron gives every command to a shell, so each line says `shell=true`; where none is needed, leave it out",
+    "output: cron mails it; here it goes where krond's output goes, unless `stdout=` and `stderr=` say otherwise",
+    "environment: cron's PATH is /usr/bin:/bin where the crontab has none; here the directories of the system and of /usr/local are in it",
+];
+
 impl fmt::Display for Imported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let zone = &self.timezone;
@@ -386,7 +403,9 @@ impl fmt::Display for Imported {
             "# Written by `krontab import`; the host is in {zone}. Firing is compared up to {}.",
             self.to
         )?;
-        for remark in self.kinds.iter().flat_map(|kind| remarks(*kind)) {
+        let is_cron = self.kinds.iter().any(|kind| matches!(kind, Kind::Crontab | Kind::System));
+        let of_cron = OF_CRON.iter().filter(|_| is_cron);
+        for remark in of_cron.chain(self.kinds.iter().flat_map(|kind| remarks(*kind))) {
             writeln!(f, "# - {remark}")?;
         }
         for entry in &self.entries {
@@ -411,7 +430,11 @@ impl fmt::Display for Imported {
 impl fmt::Display for FiringView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.only_there + self.only_here == 0 {
-            return write!(f, "fires at the same {} times", self.there);
+            return match self.there {
+                0 => write!(f, "does not fire before then, neither there nor here"),
+                1 => write!(f, "fires at the same time, once"),
+                times => write!(f, "fires at the same {times} times"),
+            };
         }
         let mut out = String::from("fires differently");
         for (only, at, place) in

@@ -5,21 +5,13 @@ use super::fields::{Days, Field, Fields, Of, WEEKDAYS};
 /// A calendar expression: its fields, and the zone at its end, if there is one.
 pub(crate) fn read(text: &str) -> Result<(Fields, Option<String>), String> {
     let written = text.trim();
-    let text = match written.to_ascii_lowercase().as_str() {
-        "minutely" => "*-*-* *:*:00",
-        "hourly" => "*-*-* *:00:00",
-        "daily" => "*-*-* 00:00:00",
-        "weekly" => "Mon *-*-* 00:00:00",
-        "monthly" => "*-*-01 00:00:00",
-        "quarterly" => "*-01,04,07,10-01 00:00:00",
-        "semiannually" => "*-01,07-01 00:00:00",
-        "yearly" | "annually" => "*-01-01 00:00:00",
-        _ => written,
-    };
-    let mut words: Vec<&str> = text.split_whitespace().collect();
+    let mut words: Vec<&str> = written.split_whitespace().collect();
     let zone = words.last().filter(|word| is_zone(word)).map(|zone| (*zone).to_owned());
     if zone.is_some() {
         words.pop();
+    }
+    if let [word] = words[..] {
+        words = shorthand(word).map_or(vec![word], |meant| meant.split(' ').collect());
     }
     let weekday = match words.first() {
         Some(word) if word.starts_with(|c: char| c.is_ascii_alphabetic()) => Some(words.remove(0)),
@@ -41,6 +33,21 @@ pub(crate) fn read(text: &str) -> Result<(Fields, Option<String>), String> {
     Ok((Fields { minute, hour, day, month, weekday, days: Days::Both }, zone))
 }
 
+/// What one word stands for, which a zone may follow.
+fn shorthand(word: &str) -> Option<&'static str> {
+    Some(match word.to_ascii_lowercase().as_str() {
+        "minutely" => "*-*-* *:*:00",
+        "hourly" => "*-*-* *:00:00",
+        "daily" => "*-*-* 00:00:00",
+        "weekly" => "Mon *-*-* 00:00:00",
+        "monthly" => "*-*-01 00:00:00",
+        "quarterly" => "*-01,04,07,10-01 00:00:00",
+        "semiannually" => "*-01,07-01 00:00:00",
+        "yearly" | "annually" => "*-01-01 00:00:00",
+        _ => return None,
+    })
+}
+
 fn is_zone(word: &str) -> bool {
     matches!(word, "UTC" | "GMT") || word.contains('/') && word.starts_with(|c: char| c.is_ascii_uppercase())
 }
@@ -60,9 +67,12 @@ fn weekdays(text: &str) -> Result<Field, String> {
             Some((first, last)) => (number(first)?, number(last)?),
             None => (number(item)?, number(item)?),
         };
-        // A week begins on Monday here, and a range may go on to the next.
-        let length = (last + 7 - first) % 7;
-        bits |= (0..=length).fold(0_u64, |bits, step| bits | 1 << ((first + step) % 7));
+        // A week begins on Monday here, and a range stays in it.
+        let (first, last) = ((first + 6) % 7, (last + 6) % 7);
+        if first > last {
+            return Err(format!("expected a range from Monday towards Sunday, but found `{item}`"));
+        }
+        bits |= (first..=last).fold(0_u64, |bits, day| bits | 1 << ((day + 1) % 7));
     }
     let names = WEEKDAYS.iter().enumerate().filter(|(number, _)| bits >> number & 1 == 1);
     let names: Vec<String> = names.map(|(_, name)| name.to_ascii_uppercase()).collect();
@@ -102,7 +112,7 @@ fn time(text: &str) -> Result<(Field, Field), String> {
     Ok((component(hour, Of::Hour)?, component(minute, Of::Minute)?))
 }
 
-/// `*`, numbers, ranges with `..`, and `/` for repetitions: `2/3` begins at 2, and so does `*/3` at the least.
+/// `*`, numbers, ranges with `..`, and `/` for repetitions: `2/3` begins at 2, and must come again.
 fn component(text: &str, of: Of) -> Result<Field, String> {
     let (min, max) = of.bounds();
     let mut items = Vec::new();
@@ -111,10 +121,26 @@ fn component(text: &str, of: Of) -> Result<Field, String> {
             Some((range, step)) => (range, Some(step)),
             None => (item, None),
         };
+        if let (Some(step), false) = (step, range.contains("..")) {
+            let comes_again = |first: u32, step: u32| first.saturating_add(step) <= max;
+            match (range.parse(), step.parse()) {
+                (Ok(first), Ok(step)) if !comes_again(first, step) => {
+                    return Err(format!(
+                        "expected {} that comes again up to {max}, but found `{item}`",
+                        of.name()
+                    ));
+                }
+                _ if range == "*" => {
+                    return Err(format!(
+                        "expected a beginning before the `/`, such as `{min}/{step}`, but found `{item}`"
+                    ));
+                }
+                _ => {}
+            }
+        }
         let range = match (range.split_once(".."), step) {
             (Some((first, last)), _) => format!("{}-{}", plain(first), plain(last)),
             (None, Some(_)) if range != "*" => format!("{}-{max}", plain(range)),
-            // systemd counts `*/2` of days and months from 1, as cron does.
             (None, _) if range == "*" => "*".to_owned(),
             (None, _) => plain(range).to_owned(),
         };
@@ -153,6 +179,9 @@ mod tests {
             ("0/6:30", "30 */6 * * *"),
             ("Mon..Sun 04:05", "5 4 * * *"),
             ("*-*-* 02:00:00 Europe/Berlin", "0 2 * * *"),
+            ("weekly UTC", "0 0 * * MON"),
+            ("Daily Europe/Paris", "0 0 * * *"),
+            ("Sat..Sun", "0 0 * * SUN,SAT"),
         ] {
             let (fields, _) = read(text).unwrap();
             assert_eq!(fields.kron(), cron, "{text}");
@@ -169,6 +198,10 @@ mod tests {
             ("2027-01-01", "names a year"),
             ("*:*:0/30", "not a whole minute"),
             ("Fun 03:00", "expected a day of the week"),
+            ("Wed..Mon", "from Monday towards Sunday, but found `Wed..Mon`"),
+            ("*:*/5", "a beginning before the `/`, such as `0/5`, but found `*/5`"),
+            ("23/1:00", "an hour that comes again up to 23, but found `23/1`"),
+            ("daily 03:00", "expected a day of the week such as `Mon`, but found `daily`"),
             ("25:00", "expected an hour from 0 to 23"),
             ("", "but found nothing"),
             ("1:00 2:00", "expected a weekday, a date, a time and a zone"),

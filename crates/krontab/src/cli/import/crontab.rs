@@ -5,8 +5,17 @@ use super::draft::{Draft, Lateness, Run, When};
 use super::fields::{Days, Field, Fields, Of};
 use super::firing::Rule;
 
+/// Whose jobs they are.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Whose<'a> {
+    /// Every line names a user.
+    Lines,
+    /// One user's: who it is, if that is known.
+    One(Option<&'a str>),
+}
+
 /// Reads a crontab of the zone that the host is in.
-pub(crate) fn read(text: &str, has_users: bool, host_zone: &str) -> Vec<Found> {
+pub(crate) fn read(text: &str, whose: Whose<'_>, host_zone: &str) -> Vec<Found> {
     let mut environment: Vec<(String, String)> = Vec::new();
     let mut found = Vec::new();
     for (line, number) in text.lines().zip(1..) {
@@ -19,7 +28,7 @@ pub(crate) fn read(text: &str, has_users: bool, host_zone: &str) -> Vec<Found> {
             environment.push((key, value));
             continue;
         }
-        let outcome = entry(line, has_users, host_zone, &environment);
+        let outcome = entry(line, whose, host_zone, &environment);
         found.push(Found { line: number, text: line.to_owned(), outcome });
     }
     found
@@ -41,7 +50,7 @@ fn assignment(line: &str) -> Option<(String, String)> {
 
 fn entry(
     line: &str,
-    has_users: bool,
+    whose: Whose<'_>,
     host_zone: &str,
     environment: &[(String, String)],
 ) -> Result<Draft, String> {
@@ -62,14 +71,14 @@ fn entry(
             (fields(&words)?, rest)
         }
     };
-    let (user, command) = match has_users {
-        true => {
+    let (user, command) = match whose {
+        Whose::Lines => {
             let (user, command) = split_word(rest);
             (Some(user).filter(|user| !user.is_empty()), command)
         }
-        false => (None, rest),
+        Whose::One(user) => (user, rest),
     };
-    if has_users && user.is_none_or(|user| !is_user(user)) {
+    if whose == Whose::Lines && user.is_none_or(|user| !is_user(user)) {
         let found = user.unwrap_or("nothing");
         return Err(format!(
             "expected a user after the five fields, but found `{found}`; is it a user's crontab? Then say --from crontab"
@@ -97,11 +106,17 @@ fn entry(
         .and_then(|minutes| minutes.parse::<i64>().ok())
         .map(|minutes| minutes.saturating_mul(60));
     let zone = value("CRON_TZ").filter(|zone| !zone.is_empty()).unwrap_or(host_zone);
+    if zone != host_zone {
+        notes.push(format!(
+            "CRON_TZ is cronie's: Debian's cron does not look at it, and runs this in {host_zone}"
+        ));
+    }
     if fields.needs_both_days() {
         notes.push(BOTH_DAYS.to_owned());
     }
     let own = [
         "SHELL",
+        "LOGNAME",
         "MAILTO",
         "MAILFROM",
         "CRON_TZ",
@@ -121,6 +136,8 @@ fn entry(
         suspend: false,
         run,
         user: user.map(str::to_owned),
+        // Where cron runs it, too. Without, both take the home of the user.
+        cwd: value("HOME").filter(|home| home.starts_with('/')).map(str::to_owned),
         environment: kept.cloned().collect(),
         description: None,
         notes,
@@ -261,7 +278,7 @@ mod tests {
     #[test]
     fn environment_lines_are_for_the_entries_below_them() {
         let text = "A = 1\n0 1 * * * /bin/a\nA=\"2 3\"\nMAILTO=joe\n0 1 * * * /bin/b\n@reboot /bin/c\n";
-        let found = read(text, false, "UTC");
+        let found = read(text, Whose::One(None), "UTC");
         let environment = |number: usize| found[number].outcome.as_ref().unwrap().environment.clone();
         assert_eq!(environment(0), [("A".to_owned(), "1".to_owned())]);
         assert_eq!(environment(1), [("A".to_owned(), "2 3".to_owned())]);
@@ -269,11 +286,24 @@ mod tests {
         assert!(found[2].outcome.as_ref().unwrap_err().starts_with("`@reboot` is no time"));
     }
 
+    #[test]
+    fn what_cron_takes_from_the_environment_is_said_in_its_own_way() {
+        let text = "HOME=/srv/app\nLOGNAME=joe\nCRON_TZ=Asia/Tokyo\n0 1 * * * bin/a\n";
+        let found = read(text, Whose::One(Some("ann")), "UTC");
+        let draft = found[0].outcome.as_ref().unwrap();
+        assert_eq!(
+            draft.line("a", None),
+            "0 1 * * * @tz(Asia/Tokyo) @policy(concurrency=allow) @dst(gap=after) name=a command=bin/a shell=true \
+             user=ann cwd=/srv/app env=HOME=/srv/app"
+        );
+        assert!(draft.notes[0].contains("Debian's cron does not look at it, and runs this in UTC"));
+    }
+
     proptest::proptest! {
         #[test]
         fn any_text_has_an_answer(text in "[ -~\n\té%]{0,200}") {
-            for has_users in [false, true] {
-                for found in read(&text, has_users, "Europe/Paris") {
+            for whose in [Whose::One(None), Whose::Lines] {
+                for found in read(&text, whose, "Europe/Paris") {
                     if let Ok(draft) = found.outcome {
                         proptest::prop_assert!(!draft.line("x", Some(60)).contains('\n'));
                     }

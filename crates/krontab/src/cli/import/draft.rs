@@ -22,6 +22,7 @@ pub(crate) struct Draft {
     pub(crate) suspend: bool,
     pub(crate) run: Run,
     pub(crate) user: Option<String>,
+    pub(crate) cwd: Option<String>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) description: Option<String>,
     /// What would differ, besides when it runs.
@@ -89,6 +90,9 @@ impl Draft {
         }
         if let Some(user) = &self.user {
             field("user", user);
+        }
+        if let Some(cwd) = &self.cwd {
+            field("cwd", cwd);
         }
         for (key, value) in &self.environment {
             field(&format!("env={key}"), value);

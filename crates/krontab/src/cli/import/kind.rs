@@ -37,7 +37,9 @@ impl Kind {
             _ => {}
         }
         let has_line = |wanted: &str| text.lines().any(|line| line.trim() == wanted);
-        if has_line("[Timer]") {
+        if Kind::owner(path).is_some() {
+            Kind::Crontab
+        } else if has_line("[Timer]") {
             Kind::Systemd
         } else if has_line("kind: CronJob") || has_line("kind: \"CronJob\"") {
             Kind::Kubernetes
@@ -49,6 +51,15 @@ impl Kind {
         } else {
             Kind::Crontab
         }
+    }
+
+    /// Whose a crontab is, if it is where crons keep those of users: `/var/spool/cron/crontabs/ann`.
+    pub(crate) fn owner(path: &Path) -> Option<&str> {
+        let directory = path.parent()?;
+        let is_spool = directory.ends_with("cron/crontabs")
+            || directory.ends_with("spool/cron")
+            || directory.ends_with("cron/tabs");
+        path.file_name()?.to_str().filter(|_| is_spool)
     }
 
     /// Whether a file of a directory is one that its scheduler reads.
@@ -82,10 +93,13 @@ mod tests {
             ("a/cron.d/x", "", Kind::System),
             ("x", "# c\n1 2 * * * root /bin/true\n", Kind::System),
             ("x", "@daily root /bin/true\n", Kind::System),
+            ("/var/spool/cron/crontabs/ann", "1 2 * * * root\n", Kind::Crontab),
             ("x", "# 1 2 * * * root\n1 2 * * * /bin/true root\n", Kind::Crontab),
         ] {
             assert_eq!(Kind::guess(Path::new(path), text), kind, "{path}: {text}");
         }
+        assert_eq!(Kind::owner(Path::new("/var/spool/cron/ann")), Some("ann"));
+        assert_eq!(Kind::owner(Path::new("crontabs/ann")), None);
         assert!(Kind::reads("e2scrub_all") && Kind::reads("a.timer"));
         assert!(!Kind::reads(".placeholder") && !Kind::reads("x.dpkg-old") && !Kind::reads("a~"));
     }

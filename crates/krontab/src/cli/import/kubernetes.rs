@@ -91,6 +91,7 @@ fn entry(object: &Node, controller_zone: &str) -> Result<Draft, String> {
         suspend: word(spec, &["suspend"]) == Some("true"),
         run: run(spec, &mut notes)?,
         user: None,
+        cwd: None,
         environment: Vec::new(),
         description: None,
         notes,
@@ -168,7 +169,9 @@ fn when(text: &str) -> Result<When, String> {
         // A step makes `*` a restriction here, and a star without one is none: Kron's own rule.
         days: Days::Either,
     };
-    if fields.weekday.text.contains('7') {
+    let is_seven = |end: &str| end.parse() == Ok(7_u32);
+    let mut ranges = weekday.split(',').map(|item| item.split_once('/').map_or(item, |(range, _)| range));
+    if ranges.any(|range| range.split('-').any(is_seven)) {
         return Err(format!(
             "expected a day of the week from 0 to 6, as Kubernetes counts, but found `{weekday}`"
         ));
@@ -230,6 +233,7 @@ spec:
         for (from, to, part) in [
             ("30 2 * * 1-5", "30 2 * *", "expected five fields, but found 4"),
             ("30 2 * * 1-5", "30 2 * * 7", "from 0 to 6, as Kubernetes counts"),
+            ("30 2 * * 1-5", "30 2 * * 1,5-7/2", "from 0 to 6, as Kubernetes counts"),
             ("Forbid", "Never", "expected Allow, Forbid or Replace, but found `Never`"),
             ("300", "soon", "expected a number of seconds"),
             ("containers:", "initContainers:", "expected a container"),
@@ -237,6 +241,8 @@ spec:
             let error = outcome(from, to).unwrap_err();
             assert!(error.contains(part), "{to}: {error}");
         }
+        // A step is no day.
+        assert!(outcome("30 2 * * 1-5", "30 2 * * */7").is_ok());
         assert!(read("a: 1", "UTC").unwrap_err().contains("of the kind CronJob"));
     }
 }

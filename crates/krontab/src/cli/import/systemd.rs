@@ -117,6 +117,7 @@ fn entry(value: &str, name: &str, host_zone: &str, unit: &Unit) -> Result<Draft,
         // The unit stays what it is: its sandbox, its user and its log.
         run: Run::Argv(["/usr/bin/systemctl", "start", "--wait", &service].map(str::to_owned).into()),
         user: None,
+        cwd: None,
         environment: Vec::new(),
         description: unit.description(),
         notes,
