@@ -11,6 +11,6 @@ use crate::api::KronJob;
 /// Never: it is the same every time.
 #[must_use]
 pub fn crd() -> String {
-    let yaml = serde_yaml_ng::to_string(&KronJob::crd()).expect("a CRD can be written");
+    let yaml = serde_saphyr::to_string(&KronJob::crd()).expect("a CRD can be written");
     format!("# Generated from crates/kron-operator/src/api.rs by `kron-operator crd`.\n{yaml}")
 }

@@ -8,7 +8,6 @@ use kron_operator::api::{KronJobSpec, NAME_MAX};
 use kron_operator::convert::{DIFFERENCES_MAX, convert};
 use kron_operator::definition::{Definition, identity};
 use kron_zones::Zones;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Answer, Args, Failure};
@@ -153,7 +152,7 @@ impl Convert {
                     if converted.differences.len() == DIFFERENCES_MAX {
                         text += "# and there may be more\n";
                     }
-                    text += &serde_yaml_ng::to_string(&converted.kronjob)
+                    text += &serde_saphyr::to_string(&converted.kronjob)
                         .map_err(|error| Failure::usage(error.to_string()))?;
                     let differences: Vec<Value> = converted
                         .differences
@@ -187,11 +186,11 @@ fn objects(path: &PathBuf, kind: &str) -> Result<Vec<Value>, Failure> {
         return Err(Failure::usage(format!("{shown} has more than {FILE_BYTES_MAX} bytes")));
     }
     let mut found = Vec::new();
-    for document in serde_yaml_ng::Deserializer::from_str(&text) {
-        let value = Value::deserialize(document)
-            .map_err(|error| Failure::usage(format!("{shown} is no YAML: {error}")))?;
-        let items = value.get("items").and_then(Value::as_array).cloned();
-        found.extend(items.unwrap_or_else(|| vec![value]));
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(&text).map_err(|error| Failure::usage(format!("{shown} is no YAML: {error}")))?;
+    for document in documents {
+        let items = document.get("items").and_then(Value::as_array).cloned();
+        found.extend(items.unwrap_or_else(|| vec![document]));
     }
     found.retain(|object| object.get("kind").and_then(Value::as_str) == Some(kind));
     if found.is_empty() {
