@@ -366,8 +366,8 @@ class Proxy:
             before, after = action if isinstance(action, tuple) else (action, None)
             if before == "drop":
                 return
-            if callable(before):
-                before()
+            if callable(before) and before() == "drop":
+                return
             head = "\r\n".join([lines[0], "Host: 127.0.0.1", "Connection: close", *headers]) + "\r\n\r\n"
             plain = socket.create_connection(("127.0.0.1", self.rig.port))
             upstream = self.rig.context.wrap_socket(plain)

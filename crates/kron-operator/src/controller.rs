@@ -55,10 +55,10 @@ pub struct Controller {
 #[derive(Default)]
 struct State {
     kronjobs: HashMap<Key, Arc<KronJob>>,
-    /// Jobs by the UID of their owner, then by their name.
-    jobs: HashMap<String, HashMap<String, Arc<Job>>>,
-    /// What a watch lists anew, until the list is complete.
-    listing: (HashSet<Key>, HashSet<(String, String)>),
+    /// Jobs by the `KronJob` that they say they belong to, then by their name.
+    jobs: HashMap<Key, HashMap<String, Arc<Job>>>,
+    /// What a watch lists anew, until the list is complete: `KronJob`s, and Jobs by their namespaces and names.
+    listing: (HashSet<Key>, HashSet<Key>),
     synced: (bool, bool),
     /// When to look at what.
     timers: BTreeSet<(i64, Key)>,
@@ -209,32 +209,23 @@ impl Controller {
         match event {
             watcher::Event::Init => state.listing.1.clear(),
             watcher::Event::InitApply(job) => {
-                if let Some(owner) = owner(&job) {
-                    state.listing.1.insert((owner.uid, job.name_any()));
-                }
+                state.listing.1.insert((job.namespace().unwrap_or_default(), job.name_any()));
                 state.put_job(job, now);
             }
             watcher::Event::InitDone => {
                 let listed = std::mem::take(&mut state.listing.1);
-                for (uid, jobs) in &mut state.jobs {
-                    jobs.retain(|name, _| listed.contains(&(uid.clone(), name.clone())));
+                for ((namespace, _), jobs) in &mut state.jobs {
+                    jobs.retain(|name, _| listed.contains(&(namespace.clone(), name.clone())));
                 }
                 state.jobs.retain(|_, jobs| !jobs.is_empty());
                 state.synced.1 = true;
-                let keys: Vec<Key> = state.kronjobs.keys().cloned().collect();
+                let keys: Vec<Key> = state.kronjobs.keys().chain(state.jobs.keys()).cloned().collect();
                 for key in keys {
                     state.enqueue(key, now);
                 }
             }
             watcher::Event::Apply(job) => state.put_job(job, now),
-            watcher::Event::Delete(job) => {
-                if let Some(owner) = owner(&job) {
-                    if let Some(jobs) = state.jobs.get_mut(&owner.uid) {
-                        jobs.remove(&job.name_any());
-                    }
-                    state.enqueue((job.namespace().unwrap_or_default(), owner.name), now);
-                }
-            }
+            watcher::Event::Delete(job) => state.drop_job(&job, now),
         }
         drop(state);
         self.changed.notify_one();
@@ -287,45 +278,31 @@ impl Controller {
     }
 
     async fn look_at(&self, key: &Key, stamp: Timestamp) -> Result<Option<Timestamp>, String> {
-        let found = {
+        let (kronjob, jobs) = {
             let state = self.state();
-            state.kronjobs.get(key).cloned().map(|kronjob| {
-                let uid = kronjob.uid().unwrap_or_default();
-                let jobs = state.jobs.get(&uid).into_iter().flatten();
-                let sight = |job: &Job| Sight::Present(job::seen(job, &uid));
-                let jobs: BTreeMap<String, Sight> =
-                    jobs.map(|(name, job)| (name.clone(), sight(job))).collect();
-                (kronjob, jobs)
-            })
+            (state.kronjobs.get(key).cloned(), state.jobs.get(key).cloned().unwrap_or_default())
         };
-        match found {
-            Some((kronjob, jobs)) => pass(self, &self.memory, &kronjob, jobs, stamp).await,
-            None => self.release_orphans(key).await,
+        let uid = kronjob.as_ref().and_then(|kronjob| kronjob.uid());
+        let is_orphan = |job: &Job| owner(job).is_some_and(|owner| Some(owner.uid) != uid) && is_held(job);
+        let orphans: Vec<&Arc<Job>> = jobs.values().filter(|job| is_orphan(job)).collect();
+        if !orphans.is_empty() {
+            self.release_orphans(key, &orphans).await?;
         }
+        let (Some(kronjob), Some(uid)) = (kronjob, uid) else { return Ok(None) };
+        let sight = |job: &Job| Sight::Present(job::seen(job, &uid));
+        let sights: BTreeMap<String, Sight> = jobs.iter().map(|(name, job)| (name.clone(), sight(job))).collect();
+        pass(self, &self.memory, &kronjob, sights, stamp).await
     }
 
     /// Jobs whose `KronJob` is gone keep no name: nothing stands in the way of their deletion.
-    async fn release_orphans(&self, key: &Key) -> Result<Option<Timestamp>, String> {
-        let is_of = |job: &&Arc<Job>| {
-            job.namespace().as_deref() == Some(&key.0)
-                && owner(job).is_some_and(|owner| owner.name == key.1)
-                && job.finalizers().iter().any(|name| name == FINALIZER)
-        };
-        let held: Vec<(String, String)> = {
-            let state = self.state();
-            let jobs = state.jobs.values().flat_map(HashMap::values).filter(is_of);
-            jobs.filter_map(|job| Some((owner(job)?.uid, job.name_any()))).collect()
-        };
-        if held.is_empty() {
-            return Ok(None);
-        }
+    async fn release_orphans(&self, key: &Key, orphans: &[&Arc<Job>]) -> Result<(), String> {
         let living = self.read_kronjob(key).await?.and_then(|kronjob| kronjob.uid());
-        for (uid, name) in held {
-            if living.as_deref() != Some(&uid) {
-                self.release_job(&key.0, &name).await?;
+        for job in orphans {
+            if owner(job).is_some_and(|owner| Some(owner.uid) != living) {
+                self.release_job(&key.0, &job.name_any()).await?;
             }
         }
-        Ok(None)
+        Ok(())
     }
 }
 
@@ -340,13 +317,17 @@ impl Cluster for Controller {
         match timed(kronjobs.replace_status(&name, &params, kronjob)).await {
             Ok(written) => {
                 self.metrics.write("status");
+                self.state().know(written.clone());
                 Ok(Written::Done(Box::new(written)))
             }
             Err(kube::Error::Api(status)) if status.code == 409 => {
                 self.metrics.write("status-conflict");
                 Ok(Written::Conflict)
             }
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Written::Gone),
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                self.state().kronjobs.remove(&key(kronjob));
+                Ok(Written::Gone)
+            }
             Err(error) => Err(told(&error)),
         }
     }
@@ -361,6 +342,7 @@ impl Cluster for Controller {
             Ok(made) => {
                 let chosen = job::chosen(&made).unwrap_or_else(clock::now);
                 self.metrics.created(clock::now().duration_since(chosen));
+                self.state().know_job(made.clone());
                 Created::Made(Box::new(made))
             }
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
@@ -403,9 +385,11 @@ impl Cluster for Controller {
                 {"op": "remove", "path": place},
             ]);
             let patch = serde_json::from_value(patch).map_err(|error| error.to_string())?;
-            match timed(jobs.patch(name, &PatchParams::default(), &Patch::<()>::Json(patch))).await {
-                Ok(_) => {
+            let patch: Patch<Job> = Patch::Json(patch);
+            match timed(jobs.patch(name, &PatchParams::default(), &patch)).await {
+                Ok(released) => {
                     self.metrics.write("release");
+                    self.state().know_job(released);
                     return Ok(());
                 }
                 Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
@@ -455,10 +439,21 @@ fn told(error: &kube::Error) -> String {
 }
 
 impl State {
+    /// Takes note of a `KronJob`, unless something newer is known, and says whether it is news.
+    fn know(&mut self, kronjob: KronJob) -> bool {
+        let key = key(&kronjob);
+        let is_news = self.kronjobs.get(&key).is_none_or(|known| is_newer(&kronjob, &**known));
+        if is_news {
+            self.kronjobs.insert(key, Arc::new(kronjob));
+        }
+        is_news
+    }
+
     fn put(&mut self, kronjob: KronJob, now: Timestamp) {
         let key = key(&kronjob);
-        self.kronjobs.insert(key.clone(), Arc::new(kronjob));
-        self.enqueue(key, now);
+        if self.know(kronjob) {
+            self.enqueue(key, now);
+        }
     }
 
     fn drop_kronjob(&mut self, key: &Key, now: Timestamp) {
@@ -466,10 +461,37 @@ impl State {
         self.enqueue(key.clone(), now); // for the Jobs it leaves
     }
 
+    /// The same for a Job.
+    fn know_job(&mut self, job: Job) -> bool {
+        let Some(owner) = owner(&job) else { return false };
+        let jobs = self.jobs.entry((job.namespace().unwrap_or_default(), owner.name)).or_default();
+        let is_news = jobs.get(&job.name_any()).is_none_or(|known| is_newer(&job, &**known));
+        if is_news {
+            jobs.insert(job.name_any(), Arc::new(job));
+        }
+        is_news
+    }
+
     fn put_job(&mut self, job: Job, now: Timestamp) {
         let Some(owner) = owner(&job) else { return };
         let key = (job.namespace().unwrap_or_default(), owner.name);
-        self.jobs.entry(owner.uid).or_default().insert(job.name_any(), Arc::new(job));
+        if self.know_job(job) {
+            self.enqueue(key, now);
+        }
+    }
+
+    fn drop_job(&mut self, job: &Job, now: Timestamp) {
+        let Some(owner) = owner(job) else { return };
+        let key = (job.namespace().unwrap_or_default(), owner.name);
+        if let Some(jobs) = self.jobs.get_mut(&key) {
+            let is_it = jobs.get(&job.name_any()).is_some_and(|known| known.uid() == job.uid());
+            if is_it {
+                jobs.remove(&job.name_any());
+            }
+            if jobs.is_empty() {
+                self.jobs.remove(&key);
+            }
+        }
         self.enqueue(key, now);
     }
 
@@ -533,6 +555,17 @@ fn owner(job: &Job) -> Option<OwnerReference> {
             && owner.api_version == KronJob::api_version(&())
     };
     job.owner_references().iter().find(is_kronjob).cloned()
+}
+
+fn is_held(job: &Job) -> bool {
+    job.finalizers().iter().any(|name| name == FINALIZER)
+}
+
+/// Whether one version of a resource is later than another, or of another resource. Versions of one resource are numbers that
+/// grow, and whoever cannot read them takes what comes.
+fn is_newer<K: ResourceExt>(new: &K, known: &K) -> bool {
+    let version = |thing: &K| thing.resource_version().and_then(|text| text.parse::<u64>().ok());
+    new.uid() != known.uid() || version(new).is_none() || version(new) > version(known)
 }
 
 fn floor(time: Timestamp) -> Timestamp {

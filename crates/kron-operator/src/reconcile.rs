@@ -32,6 +32,9 @@ pub const HISTORY_MAX: usize = 10;
 /// may be on its way.
 pub const SETTLE: SignedDuration = SignedDuration::from_secs(30);
 
+/// How long the claim of another process is left to it. A claim from the future is not believed.
+const TAKE_OVER: SignedDuration = SignedDuration::from_secs(10);
+
 /// How often Jobs that are being replaced are looked for, should no event tell of their end.
 const REPLACE_LOOK: SignedDuration = SignedDuration::from_secs(10);
 
@@ -329,6 +332,12 @@ impl<'a> Clerk<'a> {
         if !in_time {
             return self.give_up(claim, sight, is_mine);
         }
+        let claimed_at: Timestamp = claim.status.claimed_at.parse().unwrap_or(self.look.clock);
+        let left_until = claimed_at.checked_add(TAKE_OVER).unwrap_or(claimed_at);
+        if !is_mine && (claimed_at..left_until).contains(&self.look.clock) {
+            self.act.wake_at = earliest(self.act.wake_at, Some(left_until));
+            return keep();
+        }
         if !self.have_ended(&claim.status.replaces) {
             self.act.wake_at = earliest(self.act.wake_at, self.look.clock.checked_add(REPLACE_LOOK).ok());
             return keep();
@@ -378,7 +387,7 @@ impl<'a> Clerk<'a> {
         let keep = Settle::Keep(Box::new(claim.clone()));
         let claimed_at: Timestamp = claim.status.claimed_at.parse().unwrap_or(self.look.clock);
         let settled_at = claimed_at.checked_add(SETTLE).unwrap_or(claimed_at);
-        if !is_mine && self.look.clock < settled_at {
+        if (!is_mine || claim.status.contested) && self.look.clock < settled_at {
             self.act.wake_at = earliest(self.act.wake_at, Some(settled_at));
             return keep;
         }

@@ -14,14 +14,14 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kron_operator::api::{FINALIZER, JobTemplate, KronJob, KronJobSpec, PolicySpec, WindowSpec};
+use kron_operator::api::{FINALIZER, HistoryEntry, JobTemplate, KronJob, KronJobSpec, KronJobStatus, PolicySpec, WindowSpec};
 use kron_operator::definition::{Definition, Flaw};
 use kron_operator::job;
 use kron_operator::pass::{Cluster, Created, Key, Memory, Written, pass};
 use kron_operator::reconcile::Sight;
 use kron_operator::tell::Tell;
 use kube::ResourceExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Bugs that the checker must find.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -130,6 +130,19 @@ impl World {
         } else {
             job.metadata.deletion_timestamp.get_or_insert(time);
         }
+    }
+
+    fn finish(&mut self, name: &str, how: &str) {
+        let (version, time) = (self.bump(), Time(self.time()));
+        let Some(job) = self.jobs.get_mut(name) else { return };
+        job.metadata.resource_version = version;
+        let condition = JobCondition {
+            type_: how.into(),
+            status: "True".into(),
+            last_transition_time: Some(time),
+            ..JobCondition::default()
+        };
+        job.status = Some(JobStatus { conditions: Some(vec![condition]), ..JobStatus::default() });
     }
 
     fn release(&mut self, name: &str) {
@@ -342,6 +355,8 @@ struct Operator {
     memory: Arc<Memory>,
     server: Server,
     cache: (Option<KronJob>, BTreeMap<String, Job>),
+    /// The version of the world that it has watched.
+    watched: u64,
     look: Option<Look>,
     wake_at: i64,
 }
@@ -353,6 +368,7 @@ impl Operator {
             memory: Arc::new(Memory::new(format!("operator-{number}"))),
             server: Server(Arc::clone(shared)),
             cache: (world.kronjob.clone(), world.jobs.clone()),
+            watched: world.version,
             look: None,
             wake_at: 0,
         }
@@ -360,17 +376,15 @@ impl Operator {
 
     /// A second of its life.
     fn live(&mut self) {
-        let (now, is_stale) = {
+        let now = {
             let mut world = self.server.0.lock().unwrap();
             let is_stale = world.faults && world.rng.one_in(3);
-            if !is_stale && self.look.is_none() {
-                let fresh = (world.kronjob.clone(), world.jobs.clone());
-                if fresh != self.cache {
-                    self.cache = fresh;
-                    self.wake_at = 0;
-                }
+            if !is_stale && self.look.is_none() && self.watched != world.version {
+                self.cache = (world.kronjob.clone(), world.jobs.clone());
+                self.watched = world.version;
+                self.wake_at = 0;
             }
-            (world.now, is_stale)
+            world.now
         };
         if self.look.is_none() && self.wake_at <= now {
             self.wake_at = i64::MAX;
@@ -383,7 +397,6 @@ impl Operator {
             let stamp = Timestamp::from_second(now).unwrap();
             self.look = Some(Box::pin(async move { pass(&server, &memory, &kronjob, jobs, stamp).await }));
         }
-        let _ = is_stale;
         if let Some(look) = &mut self.look
             && let Poll::Ready(end) = look.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         {
@@ -517,20 +530,7 @@ fn meddle(shared: &Shared, rng: &mut Rng) {
         let job = &world.jobs[&name];
         let is_done = job.status.is_some();
         if !is_done && rng.one_in(40) {
-            let type_ = if rng.one_in(3) { "Failed" } else { "Complete" };
-            let time = Time(world.time());
-            let version = world.bump();
-            let job = world.jobs.get_mut(&name).unwrap();
-            job.metadata.resource_version = version;
-            job.status = Some(JobStatus {
-                conditions: Some(vec![JobCondition {
-                    type_: type_.into(),
-                    status: "True".into(),
-                    last_transition_time: Some(time),
-                    ..JobCondition::default()
-                }]),
-                ..JobStatus::default()
-            });
+            world.finish(&name, if rng.one_in(3) { "Failed" } else { "Complete" });
         } else if rng.one_in(if is_done { 15 } else { 300 }) {
             world.delete(&name);
         }
@@ -583,23 +583,9 @@ fn peace(shared: &Shared, operators: &mut Vec<Operator>, numbers: u64) -> (Vec<S
     while shared.lock().unwrap().now < end {
         {
             let mut world = shared.lock().unwrap();
-            let names: Vec<String> = world.jobs.keys().cloned().collect();
-            for name in names {
-                let time = Time(world.time());
-                let version = world.bump();
-                let job = world.jobs.get_mut(&name).unwrap();
-                if job.status.is_none() {
-                    job.metadata.resource_version = version;
-                    job.status = Some(JobStatus {
-                        conditions: Some(vec![JobCondition {
-                            type_: "Complete".into(),
-                            status: "True".into(),
-                            last_transition_time: Some(time),
-                            ..JobCondition::default()
-                        }]),
-                        ..JobStatus::default()
-                    });
-                }
+            let active = world.jobs.iter().filter(|(_, job)| job.status.is_none()).map(|(name, _)| name.clone());
+            for name in active.collect::<Vec<_>>() {
+                world.finish(&name, "Complete");
             }
             if world.now == end - 300 {
                 last_jobs = world.created.len();
@@ -674,4 +660,214 @@ fn a_name_of_a_second_is_the_same_for_whoever_asks() {
         .collect();
     assert_eq!(names.len(), 100);
     assert_eq!(names.first().unwrap(), "x-1800000000");
+}
+
+/// A world without faults, second by second.
+struct Quiet {
+    shared: Shared,
+    operators: Vec<Operator>,
+}
+
+impl Quiet {
+    fn new(spec: Value) -> Quiet {
+        let mut spec = spec;
+        spec["jobTemplate"] = serde_json::to_value(template()).unwrap();
+        let shared: Shared = Arc::new(Mutex::new(World {
+            rng: Rng(7),
+            now: START + 1,
+            version: 0,
+            kronjob: None,
+            jobs: BTreeMap::new(),
+            on_the_way: Vec::new(),
+            created: Vec::new(),
+            outcomes: BTreeMap::new(),
+            faults: false,
+            plant: None,
+            trouble: Vec::new(),
+            writes: 0,
+        }));
+        {
+            let mut world = shared.lock().unwrap();
+            let made = kronjob(&mut world, serde_json::from_value(spec).unwrap());
+            world.kronjob = Some(made);
+        }
+        let operators = vec![Operator::new(&shared, 1)];
+        Quiet { shared, operators }
+    }
+
+    fn run(&mut self, seconds: i64) -> &mut Quiet {
+        for _ in 0..seconds {
+            second(&self.shared, &mut self.operators, &mut Rng(3));
+        }
+        assert_eq!(self.shared.lock().unwrap().trouble, Vec::<String>::new());
+        self
+    }
+
+    /// Time passes, and nobody is there.
+    fn away(&mut self, seconds: i64) -> &mut Quiet {
+        self.operators.clear();
+        self.run(seconds);
+        self.operators.push(Operator::new(&self.shared, 2));
+        self
+    }
+
+    fn edit(&mut self, change: impl FnOnce(&mut KronJobSpec)) -> &mut Quiet {
+        let mut world = self.shared.lock().unwrap();
+        let version = world.bump();
+        let kronjob = world.kronjob.as_mut().unwrap();
+        change(&mut kronjob.spec);
+        kronjob.metadata.generation = kronjob.metadata.generation.map(|generation| generation + 1);
+        kronjob.metadata.resource_version = version;
+        drop(world);
+        self
+    }
+
+    fn finish(&mut self) -> &mut Quiet {
+        let mut world = self.shared.lock().unwrap();
+        let active: Vec<String> = world.jobs.iter().filter(|(_, job)| job.status.is_none()).map(|(name, _)| name.clone()).collect();
+        for name in active {
+            world.finish(&name, "Complete");
+        }
+        drop(world);
+        self
+    }
+
+    fn jobs(&self) -> usize {
+        self.shared.lock().unwrap().jobs.len()
+    }
+
+    fn created(&self) -> usize {
+        self.shared.lock().unwrap().created.len()
+    }
+
+    fn writes(&self) -> u64 {
+        self.shared.lock().unwrap().writes
+    }
+
+    fn status(&self) -> KronJobStatus {
+        self.shared.lock().unwrap().kronjob.clone().unwrap().status.unwrap_or_default()
+    }
+
+    /// The history, the oldest first: what became of what, and why.
+    fn told(&self) -> Vec<String> {
+        let entry = |entry: &HistoryEntry| match &entry.count {
+            Some(count) => format!("{count} {} {}", entry.outcome, entry.reason),
+            None => format!("{} {}", entry.outcome, entry.reason),
+        };
+        self.status().history.iter().rev().map(entry).collect()
+    }
+}
+
+#[test]
+fn forbid_skips_while_one_runs() {
+    let mut quiet = Quiet::new(json!({"schedule": "@every 10s"}));
+    quiet.run(32);
+    assert_eq!(quiet.told(), ["executed started", "skipped still-running", "skipped still-running"]);
+    assert_eq!((quiet.jobs(), quiet.status().active_count), (1, 1));
+    quiet.finish().run(10);
+    assert_eq!(quiet.told().last().unwrap(), "executed started");
+    assert_eq!(quiet.status().history[3].result.as_deref(), Some("succeeded"));
+}
+
+#[test]
+fn allow_starts_beside_and_replace_instead() {
+    let mut allow = Quiet::new(json!({"schedule": "@every 10s", "policy": {"concurrency": "allow"}}));
+    allow.run(32);
+    assert_eq!((allow.told().len(), allow.jobs(), allow.status().active_count), (3, 3, 3));
+    let mut replace = Quiet::new(json!({"schedule": "@every 10s", "policy": {"concurrency": "replace"}}));
+    replace.run(36);
+    assert_eq!(replace.told(), ["executed started"; 3]);
+    assert_eq!((replace.created(), replace.jobs(), replace.status().active_count), (3, 1, 1));
+}
+
+#[test]
+fn what_passes_while_suspended_is_counted_and_one_is_made_up_for() {
+    let mut quiet = Quiet::new(json!({"schedule": "@every 10s", "policy": {"suspend": true, "deadline": "1h", "concurrency": "allow"}}));
+    quiet.run(65);
+    assert_eq!((quiet.told().len(), quiet.created(), quiet.status().next_chosen_time), (0, 0, None));
+    quiet.edit(|spec| spec.policy.suspend = false).run(2);
+    assert_eq!(quiet.told(), ["5 skipped superseded", "executed started"]);
+}
+
+#[test]
+fn after_a_downtime_there_is_one_run_and_no_cliff() {
+    let mut quiet = Quiet::new(json!({"schedule": "@every 10s", "policy": {"deadline": "2h", "concurrency": "allow"}}));
+    quiet.run(12).away(100_000).run(2);
+    assert_eq!(quiet.created(), 2);
+    let told = quiet.told();
+    assert!(told.iter().any(|line| line.contains("missed deadline-passed")), "{told:?}");
+    let mut strict = Quiet::new(json!({"schedule": "@every 10s"}));
+    strict.run(12).away(64).run(2);
+    assert_eq!(strict.told()[1..], ["5 missed deadline-passed", "missed deadline-passed"]);
+}
+
+#[test]
+fn a_window_that_was_open_before_it_existed_is_none_of_its_own() {
+    let around = json!({"schedule": "@every 10m", "window": {"mode": "around", "duration": "10m"}, "policy": {"concurrency": "allow", "deadline": "1h"}});
+    let mut quiet = Quiet::new(around);
+    quiet.run(1_200);
+    let first = quiet.shared.lock().unwrap().created[0].1.parse::<Timestamp>().unwrap().as_second();
+    assert_eq!(first, START + 600);
+}
+
+#[test]
+fn an_edit_repeats_nothing() {
+    let mut quiet = Quiet::new(json!({"schedule": "@every 10s", "policy": {"deadline": "1h", "concurrency": "allow"}}));
+    quiet.run(25);
+    assert_eq!(quiet.created(), 2);
+    quiet.edit(|spec| spec.schedule = "@every 5s".to_owned()).run(1);
+    quiet.edit(|spec| spec.seed = serde_json::from_value(json!({"salt": "x"})).unwrap()).run(1);
+    quiet.edit(|spec| spec.window = serde_json::from_value(json!({"duration": "4s"})).unwrap()).run(20);
+    let world = quiet.shared.lock().unwrap();
+    let periods: BTreeSet<_> = world.created.iter().collect();
+    assert_eq!(periods.len(), world.created.len());
+}
+
+#[test]
+fn a_period_costs_two_writes_and_its_end_one() {
+    let mut quiet = Quiet::new(json!({"schedule": "@every 100s"}));
+    quiet.run(2);
+    assert_eq!(quiet.writes(), 1, "the first status");
+    quiet.run(95);
+    assert_eq!(quiet.writes(), 1, "nothing is due");
+    quiet.run(5);
+    assert_eq!(quiet.writes(), 3, "a claim and a record");
+    quiet.finish().run(5);
+    assert_eq!(quiet.writes(), 4, "the end");
+    let held = quiet.shared.lock().unwrap().jobs.values().any(|job| !job.finalizers().is_empty());
+    assert!(!held, "its name is released");
+}
+
+#[test]
+fn finished_jobs_are_kept_as_many_as_asked_for() {
+    let mut quiet = Quiet::new(json!({"schedule": "@every 10s", "history": {"successful": 2, "failed": 0}}));
+    for _ in 0..8 {
+        quiet.run(10).finish();
+    }
+    quiet.run(5);
+    assert_eq!((quiet.created(), quiet.jobs()), (8, 2));
+}
+
+#[test]
+fn a_spec_with_mistakes_is_told_once_and_nothing_runs() {
+    let mut quiet = Quiet::new(json!({"schedule": "61 * * * *"}));
+    quiet.run(200);
+    assert_eq!((quiet.writes(), quiet.created()), (1, 0));
+    let conditions = quiet.status().conditions;
+    let invalid = conditions.iter().find(|condition| condition.type_ == "InvalidSpec").unwrap();
+    assert!(invalid.status == "True" && invalid.message.starts_with("spec.schedule: "), "{}", invalid.message);
+    quiet.edit(|spec| spec.schedule = "@every 10s".to_owned()).run(12);
+    assert_eq!(quiet.created(), 1);
+}
+
+#[test]
+fn a_deleted_job_is_not_created_again() {
+    let mut quiet = Quiet::new(json!({"schedule": "@every 100s", "policy": {"deadline": "1h"}}));
+    quiet.run(102);
+    assert_eq!(quiet.jobs(), 1);
+    let name = quiet.shared.lock().unwrap().jobs.keys().next().unwrap().clone();
+    quiet.shared.lock().unwrap().delete(&name);
+    quiet.run(50);
+    assert_eq!((quiet.jobs(), quiet.created()), (0, 1));
+    assert_eq!(quiet.status().history[0].result.as_deref(), Some("unknown"));
 }
