@@ -2,6 +2,8 @@
 //!
 //! Every name on the wire is here. The CRD is generated from these types (`manifests.rs`).
 
+#![allow(unreachable_pub, reason = "what kube derives from these has a module of its own")]
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

@@ -290,7 +290,8 @@ impl Controller {
         }
         let (Some(kronjob), Some(uid)) = (kronjob, uid) else { return Ok(None) };
         let sight = |job: &Job| Sight::Present(job::seen(job, &uid));
-        let sights: BTreeMap<String, Sight> = jobs.iter().map(|(name, job)| (name.clone(), sight(job))).collect();
+        let sights: BTreeMap<String, Sight> =
+            jobs.iter().map(|(name, job)| (name.clone(), sight(job))).collect();
         pass(self, &self.memory, &kronjob, sights, stamp).await
     }
 

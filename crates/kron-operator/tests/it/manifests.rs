@@ -24,7 +24,11 @@ fn the_crd_is_up_to_date() {
         if std::env::var_os("KRON_WRITE").is_some() {
             std::fs::write(root().join(path), manifests::crd()).unwrap();
         }
-        assert_eq!(read(path), manifests::crd(), "{path} is not up to date: KRON_WRITE=1 cargo test -p kron-operator writes it");
+        assert_eq!(
+            read(path),
+            manifests::crd(),
+            "{path} is not up to date: KRON_WRITE=1 cargo test -p kron-operator writes it"
+        );
     }
     // A client-side apply keeps the whole in an annotation of at most 256 KiB.
     assert!(manifests::crd().len() < 100_000);
@@ -32,7 +36,8 @@ fn the_crd_is_up_to_date() {
 
 fn rules(path: &str, kinds: [&str; 2]) -> Vec<Value> {
     let documents = documents(path);
-    let roles = documents.iter().filter(|document| kinds.contains(&document["kind"].as_str().unwrap_or_default()));
+    let roles =
+        documents.iter().filter(|document| kinds.contains(&document["kind"].as_str().unwrap_or_default()));
     roles.flat_map(|role| role["rules"].as_array().unwrap().clone()).collect()
 }
 

@@ -20,11 +20,13 @@ fn krontab(line: &str) -> Vec<String> {
 /// What the operator says about a spec, without the places.
 fn kronjob(spec: Value) -> Vec<(String, String)> {
     let mut spec = spec;
-    spec["jobTemplate"] =
-        json!({"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}]}}}});
+    spec["jobTemplate"] = json!({"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}]}}}});
     let spec: KronJobSpec = serde_json::from_value(spec).unwrap();
     let flaws = Definition::read(&spec, "ns/x", &Zones::bundled()).err().unwrap_or_default();
-    flaws.iter().map(|flaw| (flaw.field.clone(), flaw.to_string().split_once(": ").unwrap().1.to_owned())).collect()
+    flaws
+        .iter()
+        .map(|flaw| (flaw.field.clone(), flaw.to_string().split_once(": ").unwrap().1.to_owned()))
+        .collect()
 }
 
 #[test]
@@ -38,12 +40,36 @@ fn both_say_the_same() {
         ("@every 0s", json!({"schedule": "@every 0s"}), "spec.schedule"),
         ("\"daily arond 14:00\"", json!({"schedule": "daily arond 14:00"}), "spec.schedule"),
         ("\"every 61 hours\"", json!({"schedule": "every 61 hours"}), "spec.schedule"),
-        ("@daily @tz(Europe/Pariss)", json!({"schedule": "@daily", "timezone": "Europe/Pariss"}), "spec.timezone"),
-        ("@daily @win(after,1x)", json!({"schedule": "@daily", "window": {"duration": "1x"}}), "spec.window.duration"),
-        ("@daily @win(after,3d)", json!({"schedule": "@daily", "window": {"duration": "3d"}}), "spec.window.duration"),
-        ("@daily @win(after,-5m)", json!({"schedule": "@daily", "window": {"duration": "-5m"}}), "spec.window.duration"),
-        ("@daily @win(after,9999h)", json!({"schedule": "@daily", "window": {"duration": "9999h"}}), "spec.window.duration"),
-        ("@daily @dist(gauss)", json!({"schedule": "@daily", "distribution": {"name": "gauss"}}), "spec.distribution.name"),
+        (
+            "@daily @tz(Europe/Pariss)",
+            json!({"schedule": "@daily", "timezone": "Europe/Pariss"}),
+            "spec.timezone",
+        ),
+        (
+            "@daily @win(after,1x)",
+            json!({"schedule": "@daily", "window": {"duration": "1x"}}),
+            "spec.window.duration",
+        ),
+        (
+            "@daily @win(after,3d)",
+            json!({"schedule": "@daily", "window": {"duration": "3d"}}),
+            "spec.window.duration",
+        ),
+        (
+            "@daily @win(after,-5m)",
+            json!({"schedule": "@daily", "window": {"duration": "-5m"}}),
+            "spec.window.duration",
+        ),
+        (
+            "@daily @win(after,9999h)",
+            json!({"schedule": "@daily", "window": {"duration": "9999h"}}),
+            "spec.window.duration",
+        ),
+        (
+            "@daily @dist(gauss)",
+            json!({"schedule": "@daily", "distribution": {"name": "gauss"}}),
+            "spec.distribution.name",
+        ),
         (
             "@daily @win(after,1h) @dist(skewLate,shap=2)",
             json!({"schedule": "@daily", "window": {"duration": "1h"}, "distribution": {"name": "skewLate", "params": {"shap": "2"}}}),
@@ -64,8 +90,16 @@ fn both_say_the_same() {
             json!({"schedule": "@daily", "window": {"duration": "1h"}, "constraints": {"avoid": [{"dow": "FRI-MON"}]}}),
             "spec.constraints.avoid[0].dow",
         ),
-        ("@daily @policy(deadline=soon)", json!({"schedule": "@daily", "policy": {"deadline": "soon"}}), "spec.policy.deadline"),
-        ("@daily @policy(deadline=-1s)", json!({"schedule": "@daily", "policy": {"deadline": "-1s"}}), "spec.policy.deadline"),
+        (
+            "@daily @policy(deadline=soon)",
+            json!({"schedule": "@daily", "policy": {"deadline": "soon"}}),
+            "spec.policy.deadline",
+        ),
+        (
+            "@daily @policy(deadline=-1s)",
+            json!({"schedule": "@daily", "policy": {"deadline": "-1s"}}),
+            "spec.policy.deadline",
+        ),
     ] {
         let (theirs, ours) = (krontab(line), kronjob(spec));
         assert!(!theirs.is_empty(), "krontab takes {line}");
@@ -76,7 +110,9 @@ fn both_say_the_same() {
 
 #[test]
 fn all_mistakes_are_told_at_once() {
-    let flaws = kronjob(json!({"schedule": "61 * * * *", "timezone": "X", "window": {"duration": "?"}, "policy": {"deadline": "?"}}));
+    let flaws = kronjob(
+        json!({"schedule": "61 * * * *", "timezone": "X", "window": {"duration": "?"}, "policy": {"deadline": "?"}}),
+    );
     let fields: Vec<&str> = flaws.iter().map(|(field, _)| field.as_str()).collect();
     assert_eq!(fields, ["spec.timezone", "spec.schedule", "spec.window.duration", "spec.policy.deadline"]);
 }
@@ -84,7 +120,10 @@ fn all_mistakes_are_told_at_once() {
 #[test]
 fn what_waits_in_a_status_is_bounded() {
     let flaws = kronjob(json!({"schedule": "@every 1s", "window": {"duration": "1h"}}));
-    assert_eq!(flaws[0].1, "more than 1000 windows of this job would be open at once (let it run less often, or make the window shorter)");
+    assert_eq!(
+        flaws[0].1,
+        "more than 1000 windows of this job would be open at once (let it run less often, or make the window shorter)"
+    );
 }
 
 #[test]
@@ -93,5 +132,8 @@ fn a_phrase_needs_no_quotes_and_may_have_them() {
         assert_eq!(kronjob(json!({"schedule": schedule})), [], "{schedule}");
     }
     let both = kronjob(json!({"schedule": "daily around 14:00 utc+2", "timezone": "Europe/Paris"}));
-    assert_eq!(both[0].1, "this phrase has a UTC offset, and the KronJob has a `timezone` (keep one of them)");
+    assert_eq!(
+        both[0].1,
+        "this phrase has a UTC offset, and the KronJob has a `timezone` (keep one of them)"
+    );
 }

@@ -14,7 +14,9 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kron_operator::api::{FINALIZER, HistoryEntry, JobTemplate, KronJob, KronJobSpec, KronJobStatus, PolicySpec, WindowSpec};
+use kron_operator::api::{
+    FINALIZER, HistoryEntry, JobTemplate, KronJob, KronJobSpec, KronJobStatus, PolicySpec, WindowSpec,
+};
 use kron_operator::definition::{Definition, Flaw};
 use kron_operator::job;
 use kron_operator::pass::{Cluster, Created, Key, Memory, Written, pass};
@@ -36,6 +38,8 @@ enum Plant {
     RandomNames,
     /// A claim is not written before the Job is created.
     NoClaim,
+    /// The name is released when the outcome is recorded, though another may still be about to create the Job.
+    NoHold,
 }
 
 /// A stream of random numbers (SplitMix64).
@@ -182,6 +186,16 @@ impl World {
         kept.metadata.resource_version = version;
         let kept = kept.clone();
         self.check_outcomes(&kept);
+        if plant == Some(Plant::NoHold) {
+            let claims =
+                kept.status.iter().flat_map(|status| &status.ledger).flat_map(|ledger| &ledger.claims);
+            let claimed: BTreeSet<&String> = claims.map(|claim| &claim.job_name).collect();
+            let recorded: Vec<String> =
+                self.jobs.keys().filter(|name| !claimed.contains(name)).cloned().collect();
+            for name in recorded {
+                self.release(&name);
+            }
+        }
         Written::Done(Box::new(kept))
     }
 
@@ -587,7 +601,8 @@ fn peace(shared: &Shared, operators: &mut Vec<Operator>, numbers: u64) -> (Vec<S
     while shared.lock().unwrap().now < end {
         {
             let mut world = shared.lock().unwrap();
-            let active = world.jobs.iter().filter(|(_, job)| job.status.is_none()).map(|(name, _)| name.clone());
+            let active =
+                world.jobs.iter().filter(|(_, job)| job.status.is_none()).map(|(name, _)| name.clone());
             for name in active.collect::<Vec<_>>() {
                 world.finish(&name, "Complete");
             }
@@ -625,7 +640,7 @@ fn peace(shared: &Shared, operators: &mut Vec<Operator>, numbers: u64) -> (Vec<S
 }
 
 fn histories() -> u64 {
-    std::env::var("KRON_HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000)
+    std::env::var("KRON_HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(300)
 }
 
 #[test]
@@ -728,7 +743,8 @@ impl Quiet {
 
     fn finish(&mut self) -> &mut Quiet {
         let mut world = self.shared.lock().unwrap();
-        let active: Vec<String> = world.jobs.iter().filter(|(_, job)| job.status.is_none()).map(|(name, _)| name.clone()).collect();
+        let active: Vec<String> =
+            world.jobs.iter().filter(|(_, job)| job.status.is_none()).map(|(name, _)| name.clone()).collect();
         for name in active {
             world.finish(&name, "Complete");
         }
@@ -786,7 +802,9 @@ fn allow_starts_beside_and_replace_instead() {
 
 #[test]
 fn what_passes_while_suspended_is_counted_and_one_is_made_up_for() {
-    let mut quiet = Quiet::new(json!({"schedule": "@every 10s", "policy": {"suspend": true, "deadline": "1h", "concurrency": "allow"}}));
+    let mut quiet = Quiet::new(
+        json!({"schedule": "@every 10s", "policy": {"suspend": true, "deadline": "1h", "concurrency": "allow"}}),
+    );
     quiet.run(65);
     assert_eq!((quiet.told().len(), quiet.created(), quiet.status().next_chosen_time), (0, 0, None));
     quiet.edit(|spec| spec.policy.suspend = false).run(2);
@@ -795,7 +813,8 @@ fn what_passes_while_suspended_is_counted_and_one_is_made_up_for() {
 
 #[test]
 fn after_a_downtime_there_is_one_run_and_no_cliff() {
-    let mut quiet = Quiet::new(json!({"schedule": "@every 10s", "policy": {"deadline": "2h", "concurrency": "allow"}}));
+    let mut quiet =
+        Quiet::new(json!({"schedule": "@every 10s", "policy": {"deadline": "2h", "concurrency": "allow"}}));
     quiet.run(12).away(100_000).run(2);
     assert_eq!(quiet.created(), 2);
     let told = quiet.told();
@@ -816,7 +835,8 @@ fn a_window_that_was_open_before_it_existed_is_none_of_its_own() {
 
 #[test]
 fn an_edit_repeats_nothing() {
-    let mut quiet = Quiet::new(json!({"schedule": "@every 10s", "policy": {"deadline": "1h", "concurrency": "allow"}}));
+    let mut quiet =
+        Quiet::new(json!({"schedule": "@every 10s", "policy": {"deadline": "1h", "concurrency": "allow"}}));
     quiet.run(25);
     assert_eq!(quiet.created(), 2);
     quiet.edit(|spec| spec.schedule = "@every 5s".to_owned()).run(1);
@@ -859,7 +879,11 @@ fn a_spec_with_mistakes_is_told_once_and_nothing_runs() {
     assert_eq!((quiet.writes(), quiet.created()), (1, 0));
     let conditions = quiet.status().conditions;
     let invalid = conditions.iter().find(|condition| condition.type_ == "InvalidSpec").unwrap();
-    assert!(invalid.status == "True" && invalid.message.starts_with("spec.schedule: "), "{}", invalid.message);
+    assert!(
+        invalid.status == "True" && invalid.message.starts_with("spec.schedule: "),
+        "{}",
+        invalid.message
+    );
     quiet.edit(|spec| spec.schedule = "@every 10s".to_owned()).run(12);
     assert_eq!(quiet.created(), 1);
 }

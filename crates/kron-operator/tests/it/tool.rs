@@ -52,14 +52,19 @@ spec:
 #[test]
 fn a_manifest_is_checked_and_every_mistake_told() {
     assert_eq!(kronctl(&["validate", "-f", "-"], KRONJOB), (0, "report: valid\n".into(), String::new()));
-    let bad = KRONJOB.replace("Europe/Paris", "Europe/Pariss").replace("  schedule:", "  windw: {duration: 1h}\n  schedule:");
+    let bad = KRONJOB
+        .replace("Europe/Paris", "Europe/Pariss")
+        .replace("  schedule:", "  windw: {duration: 1h}\n  schedule:");
     let (code, out, _) = kronctl(&["validate", "-f", "-"], &bad);
     assert_eq!(code, 1);
     assert!(out.contains("report: error: spec.windw: there is no such field\n"), "{out}");
     assert!(out.contains("did you mean `Europe/Paris`?"), "{out}");
     let (code, out, _) = kronctl(&["validate", "--json", "-f", "-"], &format!("{KRONJOB}---\n{bad}"));
     let views: Vec<Value> = serde_json::from_str(&out).unwrap();
-    assert_eq!((code, views[0]["valid"].as_bool(), views[1]["valid"].as_bool()), (1, Some(true), Some(false)));
+    assert_eq!(
+        (code, views[0]["valid"].as_bool(), views[1]["valid"].as_bool()),
+        (1, Some(true), Some(false))
+    );
 }
 
 #[test]

@@ -186,8 +186,8 @@ fn objects(path: &PathBuf, kind: &str) -> Result<Vec<Value>, Failure> {
         return Err(Failure::usage(format!("{shown} has more than {FILE_BYTES_MAX} bytes")));
     }
     let mut found = Vec::new();
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(&text).map_err(|error| Failure::usage(format!("{shown} is no YAML: {error}")))?;
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
+        .map_err(|error| Failure::usage(format!("{shown} is no YAML: {error}")))?;
     for document in documents {
         let items = document.get("items").and_then(Value::as_array).cloned();
         found.extend(items.unwrap_or_else(|| vec![document]));
