@@ -1,0 +1,625 @@
+#!/usr/bin/env python3
+"""kron-operator against a real API server: what it promises, and what it does when things break.
+
+    cases.py KUBE_RIG OPERATOR KRONCTL [CASE...]
+
+KUBE_RIG is the program built from this directory, or a directory with etcd, kube-apiserver and kube-controller-manager. After every case the
+history of etcd and the audit log are asked: no period of a KronJob may have had two Jobs.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import yaml
+
+from rig import ADMIN, OPERATOR, Answer, Operator, Proxy, Rig, wait
+
+HERE = pathlib.Path(__file__).resolve().parent
+DEPLOY = HERE.parent / "deploy"
+
+
+def template(hold=False, fail=False, ttl=None, bad=False):
+    marks = {"rig/hold": "1"} if hold else {"rig/fail": "1"} if fail else {}
+    container = {"name": "main", "image": "example.test/job:1", "env": [{"name": "OWN", "value": "1"}]}
+    if bad:
+        container["imagePullPolicy"] = "Sometimes"
+    job = {"backoffLimit": 0, "template": {
+        "metadata": {"annotations": marks},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }}
+    if ttl is not None:
+        job["ttlSecondsAfterFinished"] = ttl
+    return {"metadata": {"labels": {"team": "a"}}, "spec": job}
+
+
+def kronjob(name, schedule="@every 2s", policy=None, namespace=None, **spec):
+    spec.setdefault("jobTemplate", template())
+    body = {"schedule": schedule, "policy": {"deadline": "60s", **(policy or {})}, **spec}
+    return {"apiVersion": "kron.io/v1alpha1", "kind": "KronJob", "metadata": {"name": name, "namespace": namespace}, "spec": body}
+
+
+class Test:
+    def __init__(self, args):
+        self.args = args
+        self.rig = Rig(args.rig)
+        self.operator = None
+        self.namespace = None
+        self.figures = {}
+
+    def install(self):
+        """Everything as the guide says, with the operator's own rights and no others."""
+        started = time.monotonic()
+        self.rig.start()
+        self.figures["control plane up in"] = f"{time.monotonic() - started:.1f} s"
+        for name in ("crd.yaml", "operator.yaml"):
+            for thing in yaml.safe_load_all((DEPLOY / name).read_text()):
+                self.rig.apply(thing)
+        wait("the CRD", lambda: self.rig.get("/apis/kron.io/v1alpha1/kronjobs"))
+        # More than one leader at once is a test's idea: they need Leases of their own.
+        leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "update"]}
+        meta = {"name": "rig-leases", "namespace": "kron-system"}
+        group = "rbac.authorization.k8s.io"
+        self.rig.apply(
+            {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": [{**leases, "resourceNames": ["one", "two"]}]},
+            {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": meta,
+             "roleRef": {"apiGroup": group, "kind": "Role", "name": "rig-leases"},
+             "subjects": [{"kind": "ServiceAccount", "name": "kron-operator", "namespace": "kron-system"}]},
+        )
+
+    def run(self, case):
+        self.namespace = case.__name__.removeprefix("case_").replace("_", "-")
+        self.rig.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
+        started = time.monotonic()
+        case(self)
+        self.judge()
+        # What is over costs nothing more.
+        self.rig.call("DELETE", self.path())
+        print(f"ok   {case.__name__.removeprefix('case_')} ({time.monotonic() - started:.1f} s)", flush=True)
+
+    def judge(self):
+        for what, creations in (("etcd", [c[:2] for c in self.rig.creations()]), ("the audit log", self.rig.audited())):
+            twice = [key for key, count in collections.Counter(creations).items() if count > 1]
+            assert not twice, f"by {what}, created twice: {twice}"
+        self.figures["Jobs created"] = len(self.rig.creations())
+
+    # KronJobs
+
+    def path(self, name="", namespace=None):
+        return f"/apis/kron.io/v1alpha1/namespaces/{namespace or self.namespace}/kronjobs" + (f"/{name}" if name else "")
+
+    def jobs_path(self, name=""):
+        return f"/apis/batch/v1/namespaces/{self.namespace}/jobs" + (f"/{name}" if name else "")
+
+    def make(self, name, *more, **keys):
+        return self.rig.call("POST", self.path(), kronjob(name, *more, namespace=self.namespace, **keys))
+
+    def status(self, name):
+        return (self.rig.get(self.path(name)) or {}).get("status", {})
+
+    def history(self, name, outcome=None):
+        history = self.status(name).get("history", [])
+        return [entry for entry in history if outcome in (None, entry["outcome"])]
+
+    def jobs(self, name=None):
+        items = self.rig.call("GET", self.jobs_path())["items"]
+        return [job for job in items if name in (None, job["metadata"]["labels"].get("kron.io/name"))]
+
+    def condition(self, name, kind):
+        found = [c for c in self.status(name).get("conditions", []) if c["type"] == kind]
+        return found[0] if found else {}
+
+    def events(self, name, reason):
+        items = self.rig.call("GET", f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")["items"]
+        return [e for e in items if e["regarding"]["name"] == name and e["reason"] == reason]
+
+    def edit(self, name, spec):
+        self.rig.patch(self.path(name), {"spec": spec})
+
+    def start(self, **keys):
+        return Operator(self.rig, self.args.operator, **keys)
+
+    def free_lease(self, name="kron-operator"):
+        """Spares the next operator the wait for one that was killed."""
+        self.rig.raw("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/kron-system/leases/{name}")
+
+    def lead(self):
+        """The one operator of the cases that need nothing special."""
+        if self.operator is None:
+            self.operator = self.start().wait_leading()
+
+    def retire(self):
+        if self.operator is not None:
+            self.operator.terminate()
+            self.operator = None
+
+    def kronctl(self, *words, code=0, stdin=None):
+        env = {**os.environ, "KUBECONFIG": str(self.rig.dir / "admin.conf")}
+        done = subprocess.run([self.args.kronctl, *words], env=env, input=stdin, capture_output=True, text=True)
+        assert done.returncode == code, f"kronctl {words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout + done.stderr
+
+
+# The life of a KronJob
+
+
+def case_crd_rejections(t):
+    """What the API server itself refuses, by the CRD."""
+    good = kronjob("x", namespace=t.namespace)
+
+    def refused(expected, change):
+        bad = json.loads(json.dumps(good))
+        change(bad)
+        try:
+            t.rig.call("POST", t.path(), bad)
+        except Answer as answer:
+            assert answer.code == 422, answer
+            assert expected in str(answer), f"expected {expected!r} in {answer}"
+        else:
+            raise AssertionError(f"not refused: {expected}")
+
+    spec = lambda key, value: lambda bad: bad["spec"].__setitem__(key, value)
+    refused("at most 52 characters", lambda bad: bad["metadata"].__setitem__("name", "n" * 53))
+    refused("spec.schedule", lambda bad: bad["spec"].pop("schedule"))
+    refused("spec.schedule", spec("schedule", ""))
+    refused("spec.jobTemplate", lambda bad: bad["spec"].pop("jobTemplate"))
+    refused("Unsupported value", spec("window", {"mode": "before", "duration": "1m"}))
+    refused("spec.window.duration", spec("window", {"mode": "after"}))
+    refused("Unsupported value", lambda bad: bad["spec"]["policy"].__setitem__("concurrency", "queue"))
+    refused("Unsupported value", spec("seed", {"strategy": "hourly"}))
+    refused("Unsupported value", spec("dst", {"gap": "before"}))
+    refused("spec.history.failed", spec("history", {"failed": -1}))
+    refused("restartPolicy", lambda bad: bad["spec"]["jobTemplate"]["spec"]["template"]["spec"].__setitem__("restartPolicy", "Always"))
+    refused("containers", lambda bad: bad["spec"]["jobTemplate"]["spec"]["template"]["spec"].__setitem__("containers", []))
+    kept = t.rig.call("POST", t.path(), {**good, "metadata": {"name": "n" * 52, "namespace": t.namespace}})
+    assert kept["spec"]["policy"]["concurrency"] == "forbid" and kept["spec"]["policy"]["suspend"] is False
+
+
+def case_life(t):
+    """From its creation to its deletion."""
+    t.lead()
+    t.make("life", window={"mode": "after", "duration": "1s"})
+    wait("two runs", lambda: len(t.history("life", "executed")) >= 2)
+    job = next(j for j in t.jobs("life"))
+    meta = job["metadata"]
+    owner = meta["ownerReferences"][0]
+    assert owner["controller"] and owner["blockOwnerDeletion"] and owner["kind"] == "KronJob", owner
+    period = meta["annotations"]["kron.io/period-id"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", period), period
+    assert meta["labels"]["kron.io/period-id"] == re.sub("[-:]", "", period) and meta["labels"]["team"] == "a"
+    assert re.fullmatch(r"life-\d{10}", meta["name"]), meta["name"]
+    env = {e["name"]: e["value"] for e in job["spec"]["template"]["spec"]["containers"][0]["env"]}
+    assert env["KRON_PERIOD_ID"] == period and env["KRON_IDENTITY"] == "life/life" and env["OWN"] == "1", env
+    status = wait("a result", lambda: (s := t.status("life")).get("lastSuccessTime") and s)
+    assert status["lastOutcome"] == "executed" and status["lastReason"] == "started" and len(status["lastSeedHash"]) == 64
+    assert status["nextChosenTime"] >= status["nextNominalTime"]
+    assert t.condition("life", "Ready")["status"] == "True"
+    assert wait("an Event", lambda: t.events("life", "Executed")) and wait("another", lambda: t.events("life", "JobSucceeded"))
+    wait("released names", lambda: any("finalizers" not in j["metadata"] for j in t.jobs("life")))
+    wait("three Jobs kept", lambda: 3 <= len([j for j in t.jobs("life") if j.get("status", {}).get("succeeded")]) <= 5)
+    t.rig.call("DELETE", t.path("life"))
+    wait("the Jobs to be collected", lambda: not t.jobs("life"), patience=180)
+
+
+def case_invalid_spec(t):
+    """Deep mistakes are told in the status, in krontab's words, and nothing runs."""
+    t.lead()
+    t.make("bad", "61 * * * *", window={"duration": "1x"}, timezone="Europe/Pariss")
+    message = wait("the condition", lambda: t.condition("bad", "InvalidSpec").get("status") == "True" and t.condition("bad", "InvalidSpec")["message"])
+    for part in ("spec.schedule: ", "spec.window.duration: ", "spec.timezone: ", "Europe/Paris"):
+        assert part in message, message
+    assert t.condition("bad", "Ready")["status"] == "False"
+    version = t.rig.get(t.path("bad"))["metadata"]["resourceVersion"]
+    time.sleep(3)
+    assert t.rig.get(t.path("bad"))["metadata"]["resourceVersion"] == version, "a bad spec is written again and again"
+    t.edit("bad", {"schedule": "@every 1s", "window": None, "timezone": "Europe/Paris"})
+    wait("it to run", lambda: t.history("bad", "executed"))
+    assert t.condition("bad", "InvalidSpec")["status"] == "False"
+
+
+def case_policies(t):
+    """Forbid, allow and replace, while a Job holds on."""
+    t.lead()
+    for policy in ("forbid", "allow", "replace"):
+        t.make(policy, "@every 3s", {"concurrency": policy}, jobTemplate=template(hold=True))
+    skipped = wait("a skip", lambda: t.history("forbid", "skipped"))
+    assert skipped[0]["reason"] == "still-running", skipped
+    assert t.status("forbid")["activeCount"] == 1 and len(t.jobs("forbid")) == 1
+    assert wait("its Event", lambda: t.events("forbid", "StillRunning"))
+    wait("two at once", lambda: t.status("allow")["activeCount"] >= 2)
+    wait("a replacement", lambda: len(t.history("replace", "executed")) >= 2)
+    assert wait("its Event", lambda: t.events("replace", "Replaced"))
+    wait("one at a time", lambda: len([j for j in t.jobs("replace") if "deletionTimestamp" not in j["metadata"]]) == 1)
+    # A run by hand counts.
+    t.make("by-hand", "@every 3s", {"concurrency": "forbid", "suspend": True}, jobTemplate=template(hold=True))
+    t.kronctl("run", "by-hand", "-n", t.namespace)
+    t.kronctl("resume", "by-hand", "-n", t.namespace)
+    wait("a skip", lambda: [e for e in t.history("by-hand", "skipped") if e["reason"] == "still-running"])
+    assert not t.history("by-hand", "executed")
+
+
+def case_outcomes(t):
+    """Missed, skipped while away, suspended, unschedulable."""
+    t.retire()
+    t.make("strict", "@every 2s", {"deadline": "0s"})
+    t.make("lenient", "@every 2s", {"deadline": "1h", "concurrency": "allow"})
+    t.make("never", "@every 2s", constraints={"only": [{"date": "2020-01-01"}]})
+    t.make("asleep", "@every 1s", {"suspend": True})
+    t.lead()
+    wait("them all to be seen", lambda: all(t.status(n).get("ledger") for n in ("strict", "lenient", "never", "asleep")))
+    t.operator.kill()
+    time.sleep(9)
+    before = {(u, p) for u, p, _ in t.rig.creations()}
+    t.free_lease()
+    t.operator = t.start().wait_leading()
+    missed = wait("the missed", lambda: t.history("strict", "missed"))
+    assert missed[0]["reason"] == "deadline-passed"
+    passed = wait("the passed over", lambda: [e for e in t.history("lenient", "skipped") if e["reason"] == "superseded"])
+    assert int(passed[-1]["count"]) >= 2, passed
+    uid = t.rig.get(t.path("lenient"))["metadata"]["uid"]
+    gone = sorted(p for u, p, _ in t.rig.creations() if u == uid and (u, p) not in before)
+    assert gone, "nothing was caught up with"
+    assert wait("unschedulable", lambda: t.history("never", "unschedulable"))
+    assert t.condition("never", "Unschedulable")["status"] == "True" and not t.jobs("never")
+    assert not t.history("asleep") and not t.jobs("asleep") and "nextChosenTime" not in t.status("asleep")
+    t.edit("asleep", {"policy": {"suspend": False}})
+    wait("it to wake", lambda: t.history("asleep", "executed"))
+    passed = [e for e in t.history("asleep") if e["outcome"] != "executed" and e.get("count")]
+    assert passed, "what passed while it was suspended is not told"
+
+
+def case_refused_creation(t):
+    """A Job that the API server refuses is tried until the deadline, and then missed with the reason."""
+    t.lead()
+    t.make("refused", "@every 5s", {"deadline": "3s"}, jobTemplate=template(bad=True))
+    missed = wait("a miss", lambda: t.history("refused", "missed"))
+    assert "imagePullPolicy" in missed[0].get("message", ""), missed
+    assert "imagePullPolicy" in wait("the condition", lambda: t.condition("refused", "SchedulingError").get("message"))
+    assert not t.jobs("refused")
+
+
+def case_name_conflict(t):
+    """Another's Job under the name of a period is left alone."""
+    t.lead()
+    now = int(time.time())
+    for second in range(now - now % 4 + 8, now + 60, 4):
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"taken-{second}"}, "spec": template(hold=True)["spec"]}
+        t.rig.call("POST", t.jobs_path(), job)
+    t.make("taken", "@every 4s", {"deadline": "2s"})
+    missed = wait("a miss", lambda: [e for e in t.history("taken", "missed") if "not this KronJob's" in e.get("message", "")])
+    assert missed and all("ownerReferences" not in j["metadata"] for j in t.rig.call("GET", t.jobs_path())["items"])
+
+
+# Deletions
+
+
+def case_deletions(t):
+    """Jobs that vanish, by their TTL and by hand, are not created again."""
+    t.lead()
+    t.make("ttl", "@every 2s", jobTemplate=template(ttl=0))
+    t.make("hand", "@every 2s", jobTemplate=template(hold=True), policy={"concurrency": "allow"})
+    deadline = time.monotonic() + 20
+    deleted = 0
+    while time.monotonic() < deadline:
+        for job in t.jobs("hand"):
+            t.rig.raw("DELETE", t.jobs_path(job["metadata"]["name"]), {"propagationPolicy": "Background"})
+            deleted += 1
+        time.sleep(0.3)
+    wait("vanished Jobs", lambda: len([c for c in t.rig.creations() if c[2].startswith(t.namespace + "/ttl")]) > len(t.jobs("ttl")) + 3)
+    assert deleted >= 5
+    wait("their ends to be seen", lambda: [e for e in t.history("hand") if e.get("result") == "unknown"])
+
+
+def case_recreation(t):
+    """A KronJob that is deleted and created anew under its name is another one."""
+    t.lead()
+    for _ in range(4):
+        first = t.make("again", "@every 1s", jobTemplate=template(hold=True), policy={"concurrency": "allow"})
+        wait("a run", lambda: t.history("again", "executed"))
+        t.rig.call("DELETE", t.path("again"))
+        wait("its end", lambda: t.rig.get(t.path("again")) is None)
+        assert first["metadata"]["uid"]
+    t.make("again", "@every 1s")
+    wait("a run", lambda: len(t.history("again", "executed")) >= 2)
+    wait("the old Jobs to be collected", lambda: all(
+        j["metadata"]["ownerReferences"][0]["uid"] == t.rig.get(t.path("again"))["metadata"]["uid"] for j in t.jobs("again")), patience=180)
+
+
+# Faults
+
+STEPS = {
+    "claim": lambda m, p, b: m == "PUT" and p.endswith("/status") and b'"claims"' in b,
+    "create": lambda m, p, b: m == "POST" and "/jobs" in p,
+    "record": lambda m, p, b: m == "PUT" and p.endswith("/status") and b'"claims"' not in b and b'"executed"' in b,
+    "release": lambda m, p, b: m == "PATCH" and "/jobs/" in p,
+}
+
+
+def case_killed_at_each_step(t):
+    """kill -9 of the operator before each request of a period arrives, while it does, and before its answer does."""
+    t.retire()
+    t.make("killed", "@every 1s", {"deadline": "1h"})
+    for step, is_it in STEPS.items():
+        for when in ("before", "during", "after"):
+            box, hit = {}, threading.Event()
+            t.free_lease()
+
+            def die():
+                box["operator"].process.kill()
+                hit.set()
+                return "drop" if when == "before" else None  # else it arrives, though its sender is dead
+
+            def meddle(method, path, body):
+                if hit.is_set() or not is_it(method, path, body):
+                    return None
+                return (None, die) if when == "after" else (die, None)
+
+            proxy = Proxy(t.rig, meddle)
+            box["operator"] = t.start(server=proxy.url, name="killed")
+            assert hit.wait(90), f"no {step} came"
+            box["operator"].kill()
+            proxy.close()
+            print(f"     killed {when} the {step}", flush=True)
+    done = len(t.history("killed"))
+    t.free_lease()
+    t.operator = t.start().wait_leading()
+    wait("it to go on", lambda: t.history("killed") and t.status("killed").get("lastOutcome") == "executed" and not t.status("killed")["ledger"].get("claims"))
+    assert done
+
+
+def case_lost_answers(t):
+    """Requests that were carried out and not answered, and requests that never arrived."""
+    t.retire()
+    count = collections.Counter()
+
+    def meddle(method, path, body):
+        for step, is_it in STEPS.items():
+            if is_it(method, path, body):
+                count[step] += 1
+                return {0: "mute", 1: None, 2: "drop", 3: None}[count[step] % 4]
+        return None
+
+    proxy = Proxy(t.rig, meddle)
+    t.make("lost", "@every 1s", {"deadline": "1h"})
+    operator = t.start(server=proxy.url, name="lost")
+    wait("enough of them", lambda: count["create"] >= 16, patience=180)
+    wait("a period in peace", lambda: t.history("lost", "executed"))
+    t.figures["answers or requests lost"] = sum(count.values()) // 2
+    operator.terminate()
+    proxy.close()
+
+
+def case_two_leaders(t):
+    """Two operators, each sure to lead; one is stopped with a creation on its way, and the other has long created, recorded and lost the Job."""
+    t.retire()
+    caught, go = threading.Event(), threading.Event()
+    box = {}
+
+    def hold():
+        box["operator"].signal(signal.SIGSTOP)
+        caught.set()
+        go.wait(120)
+
+    def meddle(method, path, body):
+        if not caught.is_set() and STEPS["create"](method, path, body):
+            box["name"] = json.loads(body)["metadata"]["name"]
+            return hold
+        return None
+
+    proxy = Proxy(t.rig, meddle)
+    t.make("both", "@every 5s", {"deadline": "1h"}, jobTemplate=template(ttl=0))
+    box["operator"] = t.start(server=proxy.url, lease="one", name="one")
+    assert caught.wait(90)
+    second = t.start(lease="two", name="two").wait_leading()
+    wait("the other to record it", lambda: [e for e in t.history("both", "executed") if e.get("jobName") == box["name"]])
+    # Its TTL is over, and its name is still taken.
+    wait("its deletion", lambda: t.rig.get(t.jobs_path(box["name"]))["metadata"].get("deletionTimestamp"))
+    go.set()  # the creation arrives
+    time.sleep(2)
+    box["operator"].signal(signal.SIGCONT)
+    time.sleep(3)
+    assert t.rig.get(t.jobs_path(box["name"]))["metadata"]["finalizers"] == ["kron.io/record"]
+    wait("more periods", lambda: len(t.history("both", "executed")) >= 3)
+    for operator in (box["operator"], second):
+        operator.kill()
+    proxy.close()
+
+
+def case_outage(t):
+    """The API server and etcd are killed and come back; what fell due meanwhile is caught up with once."""
+    t.lead()
+    t.make("outage", "@every 1s", {"deadline": "1h", "concurrency": "allow"})
+    for part in ("kube-apiserver", "etcd", "kube-apiserver"):
+        wait("a run", lambda: t.history("outage", "executed"))
+        t.rig.kill(part)
+        time.sleep(4)
+        if part == "etcd":
+            t.rig.start_etcd()
+        else:
+            t.rig.start_apiserver()
+        back = time.time()
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(back))
+
+        def ran():
+            if t.operator.process.poll() is not None:  # without a Lease for ten seconds it must end, and a kubelet starts it again
+                t.operator = t.start()
+            return [e for e in t.history("outage", "executed") if e["recordedAt"] > stamp]
+
+        wait("a run after it", ran)
+        t.figures[f"running again after {part} came back"] = f"{time.time() - back:.1f} s"
+    t.operator.wait_leading()
+
+
+def case_failover(t):
+    """The leader dies, or leaves; another takes over."""
+    t.retire()
+    t.make("failover", "@every 1s", {"deadline": "1h"})
+    first = t.start(name="first").wait_leading()
+    second = t.start(name="second")
+    wait("a run", lambda: t.history("failover", "executed"))
+    first.kill()
+    dead = time.monotonic()
+    second.wait_leading()
+    t.figures["failover after kill -9"] = f"{time.monotonic() - dead:.1f} s"
+    assert time.monotonic() - dead < 60
+    third = t.start(name="third")
+    wait("a follower", lambda: "kron_operator_leader 0" in third.metrics())
+    left = time.monotonic()
+    assert second.terminate() == 0
+    third.wait_leading()
+    t.figures["failover after SIGTERM"] = f"{time.monotonic() - left:.1f} s"
+    third.terminate()
+
+
+def case_rights(t):
+    """The operator has the rights it needs, and no others."""
+    def may(verb, group, resource, namespace="kron-system", name=""):
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": {
+            "verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name}}}
+        return t.rig.call("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review, token=OPERATOR)["status"]["allowed"]
+
+    assert may("create", "batch", "jobs") and may("update", "kron.io", "kronjobs/status")
+    for verb, group, resource in (
+        ("get", "", "secrets"), ("list", "", "pods"), ("create", "", "pods"), ("update", "kron.io", "kronjobs"),
+        ("delete", "kron.io", "kronjobs"), ("create", "batch", "cronjobs"), ("get", "", "configmaps"), ("list", "events.k8s.io", "events"),
+        ("create", "", "serviceaccounts/token"), ("update", "batch", "jobs"), ("deletecollection", "batch", "jobs"),
+    ):
+        assert not may(verb, group, resource), f"it may {verb} {resource}"
+    assert may("update", "coordination.k8s.io", "leases", name="kron-operator")
+    assert not may("update", "coordination.k8s.io", "leases", name="another")
+    assert not may("get", "coordination.k8s.io", "leases", namespace="default", name="kron-operator")
+
+
+def case_kronctl(t):
+    """The tool, against the cluster."""
+    t.lead()
+    t.make("tool", "0 3 * * *", timezone="Europe/Paris", window={"duration": "1h"})
+    wait("its status", lambda: t.status("tool").get("nextChosenTime"))
+    in_namespace = ("-n", t.namespace)
+    explained = json.loads(t.kronctl("explain", "tool", "--json", *in_namespace))
+    assert explained["identity"] == "kronctl/tool" and explained["timezone"] == "Europe/Paris"
+    following = json.loads(t.kronctl("next", "tool", "--count", "3", "--json", *in_namespace))
+    assert following["runs"][0]["chosenTime"] == t.status("tool")["nextChosenTime"], "the tool and the operator disagree"
+    assert "it is to run at" in t.kronctl("why", "tool", "--at", t.status("tool")["nextNominalTime"], *in_namespace)
+    assert "has no period" in t.kronctl("why", "tool", "--at", "2026-01-01T12:34:00Z", code=1, *in_namespace)
+    assert "2027-03-28T02:30" in t.kronctl("why", "gap", "--at", "2027-03-28T01:30:00Z", code=1, *in_namespace) if t.make("gap", "30 2 * * *", timezone="Europe/Paris") else False
+    t.kronctl("suspend", "tool", *in_namespace)
+    wait("no next run", lambda: "nextChosenTime" not in t.status("tool"))
+    t.kronctl("resume", "tool", *in_namespace)
+    wait("a next run", lambda: t.status("tool").get("nextChosenTime"))
+    started = json.loads(t.kronctl("run", "tool", "--json", *in_namespace))["name"]
+    wait("its success", lambda: (t.rig.get(t.jobs_path(started)) or {}).get("status", {}).get("succeeded"))
+    assert not t.history("tool"), "a run by hand is no period's"
+    assert "not found" in t.kronctl("why", "nothing", code=1, *in_namespace)
+
+
+def case_guide(t):
+    """The files of the guide, on this cluster."""
+    t.lead()
+    text = (HERE.parent / "docs/guides/kubernetes.md").read_text()
+    blocks = re.findall(r"```yaml\n(.*?)```", text, re.S)
+    made = []
+    for block in blocks:
+        for thing in yaml.safe_load_all(block):
+            if thing and thing.get("kind") == "KronJob":
+                thing["metadata"]["namespace"] = t.namespace
+                t.rig.apply(thing)
+                made.append(thing["metadata"]["name"])
+            elif thing and thing.get("kind") == "CronJob":
+                out = t.kronctl("convert", "-f", "-", stdin=block)
+                converted = [c for c in yaml.safe_load_all(out) if c]
+                for one in converted:
+                    one["metadata"]["namespace"] = t.namespace
+                    t.rig.apply(one)
+                    made.append(one["metadata"]["name"])
+    assert len(made) >= 2, made
+    for name in made:
+        wait(f"{name} to be ready", lambda: t.condition(name, "Ready").get("status") == "True")
+        assert t.status(name).get("nextChosenTime"), name
+
+
+def case_thousand(t):
+    """So many KronJobs due in one second."""
+    t.retire()
+    t.lead()
+    count = t.args.many
+    due = int(time.time()) // 60 * 60 + 60 * (2 + count // 600)
+    at = time.gmtime(due)
+    schedule = f"{at.tm_min} {at.tm_hour} {at.tm_mday} {at.tm_mon} *"
+    paths = [kronjob(f"many-{n:04}", schedule, {"deadline": "10m"}, t.namespace, jobTemplate=template(hold=True)) for n in range(count)]
+
+    def make(part):
+        for body in part:
+            t.rig.call("POST", t.path(), body)
+
+    threads = [threading.Thread(target=make, args=(paths[n::8],)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    listed = lambda: t.rig.call("GET", t.path())["items"]
+    wait("all to be seen", lambda: sum("ledger" in k.get("status", {}) for k in listed()) == count, patience=300)
+    assert time.time() < due - 2, "the machine was too slow to make them in time"
+    writes = lambda: {k: int(v) for k, v in re.findall(r'writes_total\{kind="(.*?)"\} (\d+)', t.operator.metrics())}
+    before = writes()
+    idle = time.time()
+    time.sleep(max(0, due - 2 - time.time()))
+    quiet = {k: v - before.get(k, 0) for k, v in writes().items() if v != before.get(k, 0)}
+    t.figures[f"idle writes of {count} KronJobs in {time.time() - idle:.0f} s"] = sum(quiet.values())
+    before = writes()
+    wait("all to be executed", lambda: sum(k.get("status", {}).get("lastOutcome") == "executed" for k in listed()) == count, patience=300)
+    t.figures[f"{count} due in one second, all recorded after"] = f"{time.time() - due:.1f} s"
+    wait("all released", lambda: not any("finalizers" in j["metadata"] for j in t.jobs()), patience=120)
+    after = writes()
+    spent = {k: round((v - before.get(k, 0)) / count, 3) for k, v in after.items() if v != before.get(k, 0)}
+    t.figures["writes per period"] = json.dumps(spent)
+    late = re.findall(r'start_lateness_seconds_bucket\{le="(.*?)"\} (\d+)', t.operator.metrics())
+    t.figures["lateness of starts (s: so many of all)"] = ", ".join(f"{le}: {n}" for le, n in late)
+    assert len([c for c in t.rig.creations() if c[2].startswith(t.namespace + "/")]) == count
+
+
+CASES = [value for name, value in list(globals().items()) if name.startswith("case_")]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rig", type=pathlib.Path)
+    parser.add_argument("operator", type=pathlib.Path)
+    parser.add_argument("kronctl", type=pathlib.Path)
+    parser.add_argument("cases", nargs="*", help="only these")
+    parser.add_argument("--many", type=int, default=200, help="KronJobs that are due in one second (200)")
+    parser.add_argument("--rounds", type=int, default=1, help="how often the cases of faults are repeated (1)")
+    args = parser.parse_args()
+    known = {case.__name__.removeprefix("case_"): case for case in CASES}
+    wrong = [name for name in args.cases if name not in known]
+    if wrong:
+        parser.error(f"there is no case {wrong[0]}; there are {', '.join(known)}")
+    cases = [known[name] for name in args.cases] or CASES
+    test = Test(args)
+    print(f"rig in {test.rig.dir}", flush=True)
+    status = 1
+    try:
+        test.install()
+        for _ in range(args.rounds):
+            for case in cases:
+                test.run(case)
+        status = 0
+    finally:
+        test.retire() if test.operator and test.operator.process.poll() is None else None
+        test.rig.stop()
+        for what, figure in test.figures.items():
+            print(f"     {what}: {figure}", flush=True)
+    print(f"{len(cases)} cases passed, 0 periods with two Jobs", flush=True)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,395 @@
+"""A real control plane for tests: etcd, kube-apiserver and kube-controller-manager on loopback, with nothing mocked.
+
+There is no kubelet. A thread stands in for one: it lets every pod succeed, unless the pod is annotated `rig/hold` (it stays) or
+`rig/fail` (it fails). The verdicts come from etcd's own history, in which no creation can be missing, and from the audit log.
+"""
+
+import base64
+import http.client
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+ADMIN = "rig-admin-token"
+OPERATOR = "rig-operator-token"
+PATIENCE = 90  # seconds: a loaded machine is slow, and not wrong
+
+AUDIT = """
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: RequestResponse
+  verbs: [create]
+  resources: [{group: batch, resources: [jobs]}]
+- level: Metadata
+  resources: [{group: batch, resources: ["*"]}, {group: kron.io, resources: ["*"]}, {group: events.k8s.io, resources: ["*"]}]
+- level: None
+"""
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def wait(what, condition, patience=PATIENCE):
+    """Waits until the condition has a value, and returns it."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            value = condition()
+        except (OSError, http.client.HTTPException) as error:
+            value, last = None, error
+        else:
+            last = value
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {patience} s for {what}; last: {last!r}")
+        time.sleep(0.1)
+
+
+class Answer(Exception):
+    """An answer that is not a success."""
+
+    def __init__(self, code, body):
+        super().__init__(f"{code}: {body.get('message', body)}")
+        self.code, self.body = code, body
+
+
+class Rig:
+    def __init__(self, binary, directory=None):
+        self.dir = Path(directory or tempfile.mkdtemp(prefix="kube-rig-"))
+        self.binary = binary  # a program with parts, or a directory with a program for each
+        self.parts = {}
+        self.etcd_port, self.peer_port, self.port = free_port(), free_port(), free_port()
+        self.context = ssl._create_unverified_context()
+        self.stopping = threading.Event()
+        (self.dir / "tokens.csv").write_text(
+            f'{ADMIN},admin,admin,"system:masters"\n'
+            f'{OPERATOR},system:serviceaccount:kron-system:kron-operator,operator,'
+            f'"system:serviceaccounts,system:serviceaccounts:kron-system"\n'
+        )
+        (self.dir / "audit.yaml").write_text(AUDIT)
+        subprocess.run(["openssl", "genrsa", "-out", self.dir / "sa.key", "2048"], check=True, capture_output=True)
+        self.kubeconfig("admin.conf", f"https://127.0.0.1:{self.port}", ADMIN)
+
+    def kubeconfig(self, name, server, token):
+        path = self.dir / name
+        path.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "rig",
+            "clusters": [{"name": "rig", "cluster": {"server": server, **(
+                {"insecure-skip-tls-verify": True} if server.startswith("https") else {})}}],
+            "users": [{"name": "rig", "user": {"token": token}}],
+            "contexts": [{"name": "rig", "context": {"cluster": "rig", "user": "rig", "namespace": "default"}}],
+        }))
+        return path
+
+    def command(self, part):
+        path = Path(self.binary)
+        return [str(path / part)] if path.is_dir() else [str(path), part]
+
+    def spawn(self, part, *flags):
+        log = open(self.dir / f"{part}.log", "ab")
+        self.parts[part] = subprocess.Popen([*self.command(part), *flags], stdout=log, stderr=log, cwd=self.dir)
+        return self.parts[part]
+
+    def start(self):
+        self.start_etcd()
+        self.start_apiserver()
+        self.spawn(
+            "kube-controller-manager", f"--kubeconfig={self.dir}/admin.conf", "--leader-elect=false",
+            "--controllers=job-controller,garbage-collector-controller,ttl-after-finished-controller",
+            "--use-service-account-credentials=false", "--secure-port=0", "--concurrent-job-syncs=20",
+            "--kube-api-qps=500", "--kube-api-burst=1000",
+        )
+        threading.Thread(target=self.kubelet, daemon=True).start()
+
+    def start_etcd(self):
+        self.spawn(
+            "etcd", f"--data-dir={self.dir}/etcd", f"--listen-client-urls=http://127.0.0.1:{self.etcd_port}",
+            f"--advertise-client-urls=http://127.0.0.1:{self.etcd_port}",
+            f"--listen-peer-urls=http://127.0.0.1:{self.peer_port}", "--log-level=warn",
+        )
+
+    def start_apiserver(self, ready=True):
+        self.spawn(
+            "kube-apiserver", f"--etcd-servers=http://127.0.0.1:{self.etcd_port}", f"--secure-port={self.port}",
+            "--bind-address=127.0.0.1", f"--cert-dir={self.dir}/certs", f"--token-auth-file={self.dir}/tokens.csv",
+            "--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/24",
+            "--service-account-issuer=https://rig.test", f"--service-account-key-file={self.dir}/sa.key",
+            f"--service-account-signing-key-file={self.dir}/sa.key", "--disable-admission-plugins=ServiceAccount",
+            f"--audit-policy-file={self.dir}/audit.yaml", f"--audit-log-path={self.dir}/audit.log",
+            "--etcd-compaction-interval=0", "--storage-media-type=application/json", "--max-requests-inflight=2000",
+            "--max-mutating-requests-inflight=1000",
+        )
+        if ready:
+            wait("the API server", lambda: self.raw("GET", "/readyz")[0] == 200)
+
+    def kill(self, part):
+        process = self.parts[part]
+        process.kill()
+        process.wait()
+
+    def stop(self):
+        self.stopping.set()
+        for process in self.parts.values():
+            process.kill()
+        for process in self.parts.values():
+            process.wait()
+
+    # requests
+
+    def raw(self, method, path, body=None, token=ADMIN, kind="application/json"):
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.context, timeout=30)
+        try:
+            headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def call(self, method, path, body=None, **more):
+        code, text = self.raw(method, path, body, **more)
+        value = json.loads(text) if text[:1] == b"{" else {"message": text.decode()}
+        if code >= 300:
+            raise Answer(code, value)
+        return value
+
+    def get(self, path):
+        try:
+            return self.call("GET", path)
+        except Answer as answer:
+            if answer.code == 404:
+                return None
+            raise
+
+    def patch(self, path, body):
+        return self.call("PATCH", path, body, kind="application/merge-patch+json")
+
+    def apply(self, *objects):
+        """Creates objects of manifests, as `kubectl apply` would the first time."""
+        paths = {
+            "Namespace": "/api/v1/namespaces", "ServiceAccount": "/api/v1/namespaces/{ns}/serviceaccounts",
+            "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+            "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+            "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/roles",
+            "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/rolebindings",
+            "Deployment": "/apis/apps/v1/namespaces/{ns}/deployments",
+            "Service": "/api/v1/namespaces/{ns}/services",
+            "PodDisruptionBudget": "/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets",
+            "KronJob": "/apis/kron.io/v1alpha1/namespaces/{ns}/kronjobs",
+        }
+        for thing in objects:
+            namespace = thing["metadata"].get("namespace", "default")
+            try:
+                self.call("POST", paths[thing["kind"]].format(ns=namespace), thing)
+            except Answer as answer:
+                if answer.code != 409:
+                    raise
+
+    # the stand-in for a kubelet
+
+    def kubelet(self):
+        while not self.stopping.wait(0.1):
+            try:
+                pods = self.call("GET", "/api/v1/pods?fieldSelector=status.phase%3DPending&limit=500")["items"]
+            except (Answer, OSError, http.client.HTTPException):
+                continue
+            for pod in pods:
+                meta = pod["metadata"]
+                marks = meta.get("annotations", {})
+                path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+                try:
+                    if "rig/hold" in marks:
+                        if meta.get("deletionTimestamp"):
+                            self.call("DELETE", path, {"gracePeriodSeconds": 0})
+                        continue
+                    phase = "Failed" if "rig/fail" in marks else "Succeeded"
+                    self.patch(path + "/status", {"status": {"phase": phase}})
+                except (Answer, OSError, http.client.HTTPException):
+                    continue
+
+    # verdicts
+
+    def creations(self):
+        """Every Job that was ever created for a period, as (owner's UID, period, name), from etcd's history."""
+        found = []
+        for key, value in self.etcd_events("/registry/jobs/"):
+            job = json.loads(value)
+            period = job["metadata"].get("annotations", {}).get("kron.io/period-id")
+            if period:
+                owner = job["metadata"]["ownerReferences"][0]["uid"]
+                found.append((owner, period, key.decode().removeprefix("/registry/jobs/")))
+        return found
+
+    def etcd_events(self, prefix):
+        """The first version of everything that was ever created below a key."""
+        begin = base64.b64encode(prefix.encode()).decode()
+        end = base64.b64encode(prefix[:-1].encode() + bytes([ord(prefix[-1]) + 1])).decode()
+        now = int(self.etcd("/v3/kv/range", {"key": begin, "range_end": end, "count_only": True})["header"]["revision"])
+        body = json.dumps({"create_request": {"key": begin, "range_end": end, "start_revision": "1", "progress_notify": True}})
+        connection = http.client.HTTPConnection("127.0.0.1", self.etcd_port, timeout=2)
+        connection.request("POST", "/v3/watch", body)
+        answer = connection.getresponse()
+        events, seen = [], 0
+        try:
+            while seen < now:
+                line = answer.readline()
+                if not line:
+                    break
+                result = json.loads(line)["result"]
+                for event in result.get("events", []):
+                    kv = event["kv"]
+                    seen = max(seen, int(kv["mod_revision"]))
+                    if event.get("type", "PUT") == "PUT" and kv.get("version") == "1":
+                        events.append((base64.b64decode(kv["key"]), base64.b64decode(kv["value"])))
+        except TimeoutError:
+            pass  # nothing below this key has happened since
+        finally:
+            connection.close()
+        return events
+
+    def etcd(self, path, body):
+        connection = http.client.HTTPConnection("127.0.0.1", self.etcd_port, timeout=30)
+        connection.request("POST", path, json.dumps(body))
+        return json.loads(connection.getresponse().read())
+
+    def audited(self):
+        """Successful creations of Jobs for a period in the audit log, as (owner's UID, period)."""
+        found = []
+        for path in sorted(self.dir.glob("audit*.log")):
+            for line in path.read_text().splitlines():
+                event = json.loads(line)
+                ref = event.get("objectRef", {})
+                if event["verb"] != "create" or ref.get("resource") != "jobs" or event["responseStatus"]["code"] != 201:
+                    continue
+                meta = event["responseObject"]["metadata"]
+                period = meta.get("annotations", {}).get("kron.io/period-id")
+                if period:
+                    found.append((meta["ownerReferences"][0]["uid"], period))
+        return found
+
+
+class Operator:
+    """A kron-operator process."""
+
+    def __init__(self, rig, binary, server=None, namespace=None, lease="kron-operator", name="operator"):
+        self.rig, self.port = rig, free_port()
+        server = server or f"https://127.0.0.1:{rig.port}"
+        config = rig.kubeconfig(f"{name}.conf", server, OPERATOR)
+        self.log = rig.dir / f"{name}.log"
+        flags = [f"--listen=127.0.0.1:{self.port}", f"--lease-name={lease}", f"--instance={name}"]
+        if namespace:
+            flags.append(f"--namespace={namespace}")
+        env = {**os.environ, "KUBECONFIG": str(config)}
+        self.process = subprocess.Popen([binary, *flags], env=env, stderr=open(self.log, "ab"))
+        self.pid = self.process.pid
+
+    def wait_leading(self):
+        wait("the operator to lead", lambda: "kron_operator_leader 1" in self.metrics())
+        return self
+
+    def metrics(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", "/metrics")
+            return connection.getresponse().read().decode()
+        finally:
+            connection.close()
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def signal(self, number):
+        os.kill(self.pid, number)
+
+    def terminate(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=60)
+
+
+class Proxy:
+    """Stands between an operator and the API server, and does to requests what the test says.
+
+    `meddle(method, path, body)` returns None, or one of: "drop" (it never arrives), "mute" (it arrives, its answer does not), a function to be
+    called before it is passed on, or a pair of functions for before and after.
+    """
+
+    def __init__(self, rig, meddle):
+        self.rig, self.meddle = rig, meddle
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def close(self):
+        self.listener.close()
+
+    def serve(self, client):
+        upstream = None
+        try:
+            data = b""
+            while b"\r\n\r\n" not in data:
+                more = client.recv(65536)
+                if not more:
+                    return
+                data += more
+            head, body = data.split(b"\r\n\r\n", 1)
+            lines = head.decode().split("\r\n")
+            method, path, _ = lines[0].split(" ")
+            headers = [line for line in lines[1:] if not line.lower().startswith(("connection:", "host:"))]
+            length = next((int(h.split(":")[1]) for h in headers if h.lower().startswith("content-length:")), 0)
+            while len(body) < length:
+                body += client.recv(65536)
+            action = self.meddle(method, path, body)
+            before, after = action if isinstance(action, tuple) else (action, None)
+            if before == "drop":
+                return
+            if callable(before) and before() == "drop":
+                return
+            head = "\r\n".join([lines[0], "Host: 127.0.0.1", "Connection: close", *headers]) + "\r\n\r\n"
+            plain = socket.create_connection(("127.0.0.1", self.rig.port))
+            upstream = self.rig.context.wrap_socket(plain)
+            upstream.sendall(head.encode() + body)
+            first = True
+            while True:
+                answer = upstream.recv(65536)
+                if first:
+                    if callable(after):
+                        after()
+                    if before == "mute":
+                        return
+                    first = False
+                if not answer:
+                    return
+                client.sendall(answer)
+        except OSError:
+            pass
+        finally:
+            for end in (client, upstream):
+                if end:
+                    try:
+                        end.close()
+                    except OSError:
+                        pass
