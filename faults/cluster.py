@@ -340,9 +340,9 @@ def unaccounted(database):
                 wrong.append(f"{cron}: expected {expected} next in the record, but found {first}")
             if kind == "range" and int(count) != last - first + 1:
                 wrong.append(f"{cron}: {count} outcomes for the seconds from {first} to {last}")
-            if missed and outcome != "executed":
+            if missed and outcome == "missed":
                 wrong.append(f"{cron}: after what was missed before {first} nothing was caught up with")
-            missed = outcome != "executed"
+            missed = outcome == "missed"
             expected = last + 1
         if not rows:
             wrong.append(f"{cron}: nothing in the record")

@@ -82,7 +82,8 @@ def main():
             raise RuntimeError(f"the nodes are not up: {(base / 'node-0.log').read_text()}")
         database.sql(WATCH)
         for name, cron in CRONS.items():
-            status, answer = nodes[1].ask("POST", "/ojs/v1/cron", {"name": name, "cron": cron, "type": "test.fire"})
+            body = {"name": name, "cron": cron, "type": "test.fire", "overlap_policy": "allow"}
+            status, answer = nodes[1].ask("POST", "/ojs/v1/cron", body)
             if status != 201:
                 complaints.append(f"could not register {name}: {status} {answer}")
         workers = [

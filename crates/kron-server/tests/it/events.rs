@@ -138,7 +138,9 @@ fn a_job_has_a_stream_of_its_own() {
     let mut stream = server.stream(&format!("/ojs/v1/jobs/{id}/events"), None);
     server.fetch_one("one");
     server.ack(&id).is(200, "ack");
-    let told: Vec<_> = stream.by_ref().take(2).map(|sent| sent.data["to"].clone()).collect();
+    // Where many servers share a database, what follows from now on may begin with what happened a moment ago.
+    let changes = stream.by_ref().map(|sent| sent.data["to"].clone()).filter(|to| *to != "available");
+    let told: Vec<_> = changes.take(2).collect();
     assert_eq!(told, ["active", "completed"], "6.4: job.state_changed with from and to");
     assert_eq!(stream.next(), None, "6.4: it ends with its job");
 
