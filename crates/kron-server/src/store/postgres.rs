@@ -115,6 +115,9 @@ const READ_BACK_EVERY: Duration = Duration::from_millis(200);
 /// How many batches a read catches up with at most. The rest is left to the loop that does only that.
 const CATCH_UP_MAX: usize = 4;
 
+/// How often a fetch looks for jobs that others have in hand and may leave.
+const FETCH_TRIES: u32 = 4;
+
 /// How long to leave what is due to another node that has it in hand.
 const CROWDED: Duration = Duration::from_millis(100);
 
@@ -418,7 +421,14 @@ impl Store for Postgres {
 
     async fn fetch(&self, fetch: Fetch, now: Timestamp) -> Answer<Vec<Job>> {
         self.catch_up(now).await?;
-        write!(self.core, |desk| jobs::fetch(&mut desk, &self.rules, &fetch, now))
+        for _ in 0..FETCH_TRIES {
+            let fetched = write!(self.core, |desk| jobs::fetch(&mut desk, &self.rules, &fetch, now))?;
+            if !fetched.is_crowded {
+                return Ok(fetched.jobs);
+            }
+            tokio::time::sleep(TRY_AGAIN).await;
+        }
+        Ok(Vec::new())
     }
 
     async fn beat(&self, beat: Beat, now: Timestamp) -> Answer<Beaten> {

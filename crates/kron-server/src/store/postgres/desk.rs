@@ -195,6 +195,15 @@ impl Desk {
         self.rows(sqlx::query(sql).bind(ids)).await?.iter().map(kept).collect()
     }
 
+    /// The same, of those that are still due. What another node has in hand is left to it.
+    pub(super) async fn due(&mut self, ids: &[String], now: Timestamp) -> Outcome<Vec<Kept>> {
+        let sql = "WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock(key) FROM (SELECT DISTINCT \
+                   hashtextextended(cron, 6171) AS key FROM jobs WHERE id = ANY($1) AND cron IS NOT NULL ORDER BY key) \
+                   AS keys) SELECT jobs.body, jobs.blocked FROM jobs CROSS JOIN (SELECT count(*) FROM held) AS held \
+                   WHERE jobs.id = ANY($1) AND jobs.due_at <= $2 ORDER BY jobs.id FOR UPDATE OF jobs SKIP LOCKED";
+        self.rows(sqlx::query(sql).bind(ids).bind(now.as_millisecond())).await?.iter().map(kept).collect()
+    }
+
     pub(super) async fn job(&mut self, id: &str) -> Outcome<Option<Kept>> {
         Ok(self.kept(&[id.to_owned()]).await?.pop())
     }

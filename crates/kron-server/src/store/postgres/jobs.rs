@@ -54,12 +54,7 @@ pub(super) async fn change(
     Ok(Changed { job: kept.job, before, attempt })
 }
 
-pub(super) async fn fetch(
-    desk: &mut Desk,
-    rules: &Rules,
-    fetch: &Fetch,
-    now: Timestamp,
-) -> Outcome<Vec<Job>> {
+pub(super) async fn fetch(desk: &mut Desk, rules: &Rules, fetch: &Fetch, now: Timestamp) -> Outcome<Fetched> {
     let sql = "SELECT (SELECT body FROM workers WHERE id = $1), \
                ARRAY(SELECT name FROM queues WHERE name = ANY($2) AND paused)";
     let row = desk.row(sqlx::query(sql).bind(&fetch.worker_id).bind(&fetch.queues)).await?;
@@ -69,7 +64,7 @@ pub(super) async fn fetch(
     };
     let worker: Option<Worker> = worker.and_then(|body| serde_json::from_str(&body).ok());
     if worker.is_some_and(|worker| !worker.takes_jobs()) {
-        return Ok(Vec::new());
+        return Ok(Fetched::default());
     }
     let mut claimed: Vec<Kept> = Vec::new();
     for queue in fetch.queues.iter().filter(|queue| !paused.contains(queue)) {
@@ -89,8 +84,23 @@ pub(super) async fn fetch(
             claimed.push(kept);
         }
     }
+    if claimed.is_empty() {
+        let sql = "SELECT 1 FROM jobs WHERE queue = ANY($1) AND NOT queue = ANY($2) AND state = 'available' \
+                   AND NOT blocked AND (due_at IS NULL OR due_at > $3) LIMIT 1";
+        let query = sqlx::query(sql).bind(&fetch.queues).bind(&paused).bind(now.as_millisecond());
+        return Ok(Fetched { jobs: Vec::new(), is_crowded: desk.row(query).await?.is_some() });
+    }
     desk.save_all(&claimed).await?;
-    Ok(claimed.into_iter().map(|kept| kept.job).collect())
+    Ok(Fetched { jobs: claimed.into_iter().map(|kept| kept.job).collect(), is_crowded: false })
+}
+
+/// What a fetch comes to.
+#[derive(Default)]
+pub(super) struct Fetched {
+    /// The jobs that were handed out.
+    pub(super) jobs: Vec<Job>,
+    /// Whether there was none because others had them in hand just then. They may leave them.
+    pub(super) is_crowded: bool,
 }
 
 async fn worker(desk: &mut Desk, id: &str) -> Outcome<Option<Worker>> {
@@ -162,7 +172,7 @@ pub(super) async fn advance(desk: &mut Desk, now: Timestamp) -> Outcome<Advanced
     let mut more = due.len() == ADVANCE_MAX;
     let mut changed = Vec::new();
     if !due.is_empty() {
-        for mut kept in desk.kept(&due).await? {
+        for mut kept in desk.due(&due, now).await? {
             // Another node may have been faster.
             if kept.job.due_at().is_some_and(|due| due <= now) {
                 let events = kept.job.advance(luck(), now);
