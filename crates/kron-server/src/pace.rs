@@ -226,17 +226,22 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(50);
     const LONG: Duration = Duration::from_secs(3_600);
+    /// Longer than anything takes that ends at all.
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     fn limits() -> Limits {
         Limits { first_byte: LONG, head: LONG, idle: LONG, write: LONG, ..Limits::default() }
     }
 
     async fn read(paced: &mut Paced<tokio::io::DuplexStream>) -> io::ErrorKind {
-        loop {
-            if let Err(error) = paced.read(&mut [0; 8]).await {
-                return error.kind();
+        let read = async {
+            loop {
+                if let Err(error) = paced.read(&mut [0; 8]).await {
+                    return error.kind();
+                }
             }
-        }
+        };
+        tokio::time::timeout(PATIENCE, read).await.expect("it is cut off at some time")
     }
 
     #[tokio::test]
@@ -254,12 +259,13 @@ mod tests {
     #[tokio::test]
     async fn a_head_has_its_time_from_its_first_byte_however_often_one_comes() {
         let (mut client, server) = duplex(64);
-        let pace = Pace::new(&Limits { head: SHORT, ..limits() }, LONG);
+        // So long that no busy machine leaves out a byte for it.
+        let pace = Pace::new(&Limits { head: 20 * SHORT, ..limits() }, LONG);
         let mut paced = Paced::new(server, pace);
         let trickle = async {
             loop {
                 client.write_all(b"x").await.unwrap();
-                tokio::time::sleep(SHORT / 10).await;
+                tokio::time::sleep(SHORT / 5).await;
             }
         };
         tokio::select! {
@@ -285,7 +291,7 @@ mod tests {
         let pace = Pace::new(&Limits { write: SHORT, ..limits() }, LONG);
         pace.busy();
         let mut paced = Paced::new(server, pace);
-        let error = paced.write_all(&[0; 1_000]).await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let written = tokio::time::timeout(PATIENCE, paced.write_all(&[0; 1_000])).await;
+        assert_eq!(written.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::server::{Home, Server, binary, cron, files, pause, text};
 
 /// Runs a command that must end by itself, with a bound.
-fn ended(mut command: std::process::Command) -> Output {
+pub(crate) fn ended(mut command: std::process::Command) -> Output {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     for _ in 0..500 {
         if child.try_wait().unwrap().is_some() {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use serde_json::json;
 
+use super::process::ended;
 use super::server::{Home, MEDIA, Server, pause};
 
 /// A certificate for this host, and where it is.
@@ -101,11 +102,11 @@ fn a_certificate_is_renewed_without_a_restart_and_a_bad_one_changes_nothing() {
 
     let (home, status) = server.stop();
     assert_eq!(status.code(), Some(0));
-    let output = home.command(&second.arguments()).output().unwrap();
+    let output = ended(home.command(&second.arguments()));
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "but nothing begins with it: {said}");
     assert!(said.contains("is not that of the first certificate in"), "{said}");
-    let output = home.command(&second.arguments()[..2]).output().unwrap();
+    let output = ended(home.command(&second.arguments()[..2]));
     assert_eq!(output.status.code(), Some(2), "a certificate needs its key");
 }
 
