@@ -425,7 +425,7 @@ pub struct KronJobStatus {
     /// What became of the latest periods, the latest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryEntry>,
-    /// Ready, InvalidSpec, SchedulingError and Unschedulable.
+    /// What holds of it, in the shape that Kubernetes has for conditions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

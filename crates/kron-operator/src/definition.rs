@@ -176,13 +176,10 @@ impl Reader {
 
     fn cron(&mut self, text: &str, zone: Option<&Zone>, dst: Dst) -> Option<(Schedule, String)> {
         const FIELD: &str = "spec.schedule";
-        let expr = match Expr::parse(text, Dialect::Kron) {
-            Ok(expr) => expr,
-            Err(_) => {
-                let errors = Expr::errors(text, Dialect::Kron);
-                self.flaws.extend(errors.iter().map(|error| Flaw::new(FIELD, error, error.help())));
-                return None;
-            }
+        let Ok(expr) = Expr::parse(text, Dialect::Kron) else {
+            let errors = Expr::errors(text, Dialect::Kron);
+            self.flaws.extend(errors.iter().map(|error| Flaw::new(FIELD, error, error.help())));
+            return None;
         };
         self.warnings.extend(expr.warnings().iter().map(|warning| Flaw::new(FIELD, warning, warning.help())));
         let utc = Zone::utc();

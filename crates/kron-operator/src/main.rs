@@ -1,4 +1,5 @@
 //! The operator's process: settings, leadership, signals.
+#![allow(clippy::doc_markdown, reason = "the help shows these texts as they are")]
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

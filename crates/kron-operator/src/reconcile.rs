@@ -312,7 +312,7 @@ impl<'a> Clerk<'a> {
             && job.is_ours
             && job.period == Some(claim.period)
         {
-            self.record_created(claim, job.clone());
+            self.record_created(claim, job);
             return Settle::Done;
         }
         let Ok(definition) = self.seen.definition else { return keep() };
@@ -359,7 +359,7 @@ impl<'a> Clerk<'a> {
         });
     }
 
-    fn record_created(&mut self, claim: &Claim, job: SeenJob) {
+    fn record_created(&mut self, claim: &Claim, job: &SeenJob) {
         let name = &claim.status.job_name;
         if claim.status.holder == self.look.holder && !claim.status.contested {
             self.act.clean.push(name.clone());

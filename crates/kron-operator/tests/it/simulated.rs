@@ -42,7 +42,7 @@ enum Plant {
     NoHold,
 }
 
-/// A stream of random numbers (SplitMix64).
+/// A stream of random numbers (`SplitMix64`).
 #[derive(Clone, Debug)]
 struct Rng(u64);
 

@@ -1,5 +1,6 @@
 //! `kronctl`: asks about KronJobs, checks and converts manifests, and starts, suspends and resumes. Installed as
 //! `kubectl-kron` it is `kubectl kron`.
+#![allow(clippy::doc_markdown, reason = "the help shows these texts as they are")]
 
 mod act;
 mod ask;
