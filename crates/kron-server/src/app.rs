@@ -13,6 +13,7 @@ use crate::feed::Feed;
 use crate::metrics::Metrics;
 use crate::refusal::Refusal;
 use crate::store::{Retention, Store};
+use crate::webhook::deliver::Post;
 
 /// A server: a store, a clock, and what it was told at its start.
 pub struct App {
@@ -22,6 +23,8 @@ pub struct App {
     pub clock: Clock,
     /// Time zones by name.
     pub zones: Arc<Zones>,
+    /// What tells webhooks.
+    pub post: Post,
     /// For how long things are kept.
     pub retention: Retention,
     /// Whether tests may reset it and set its clock.

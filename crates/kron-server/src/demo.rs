@@ -97,7 +97,7 @@ async fn work(app: &Arc<App>) {
                 let change = if job.kind == "demo.flaky" && job.attempt == 1 {
                     Change::Nack(Nack::of("connection", "the partner did not answer"))
                 } else {
-                    Change::Ack { worker_id: None, result: Some(raw(&json!({"ok": true}))) }
+                    Change::Ack { worker_id: None, fence: None, result: Some(raw(&json!({"ok": true}))) }
                 };
                 // It may have been cancelled in the meantime.
                 let _ = app.store.change(&job.id, change, app.clock.now()).await;

@@ -16,7 +16,7 @@ pub const ENVELOPE_BYTES_MAX: usize = 1024 * 1024;
 const NAME_CHARS_MAX: usize = 255;
 
 /// Members that only the server sets. A client's values for them are ignored.
-const SERVER_OWNED: [&str; 25] = [
+const SERVER_OWNED: [&str; 26] = [
     "activated_at",
     "attempt",
     "cancelled_at",
@@ -26,6 +26,7 @@ const SERVER_OWNED: [&str; 25] = [
     "enqueued_at",
     "error",
     "errors",
+    "fence",
     "job",
     "max_attempts",
     "metadata",
@@ -123,6 +124,7 @@ pub fn read(mut given: Members, now: Timestamp) -> Result<Job, Refusal> {
         cron: None,
         state,
         attempt: 0,
+        fence: 0,
         worker_id: None,
         visible_until: None,
         times_out_at: None,

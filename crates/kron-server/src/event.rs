@@ -22,6 +22,16 @@ pub struct Event {
     pub data: Map<String, Value>,
 }
 
+/// Whether a kind is one of these, of which one may end with `*`. If there are none, every kind is.
+#[must_use]
+pub fn is_among(kind: &str, types: &[String]) -> bool {
+    types.is_empty()
+        || types.iter().any(|wanted| match wanted.strip_suffix('*') {
+            Some(prefix) => kind.starts_with(prefix),
+            None => wanted == kind,
+        })
+}
+
 impl Event {
     /// Something about a job, a worker, a queue or a cron job.
     pub fn new(kind: &'static str, subject: impl Into<String>, time: Timestamp) -> Event {

@@ -54,6 +54,10 @@ pub struct Job {
     pub state: State,
     /// How often it was fetched.
     pub attempt: u32,
+    /// The number of the last time that it was handed out. Unlike that of the attempt it only grows, so a worker that
+    /// names it cannot be taken for another, nor for itself in a later attempt.
+    #[serde(default)]
+    pub fence: u64,
     /// Who has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
@@ -225,6 +229,8 @@ pub struct Progress {
 pub struct Nack {
     /// Who says so.
     pub worker_id: Option<String>,
+    /// Of which time that it was handed out, if that is said.
+    pub fence: Option<u64>,
     /// Whether the attempt does not count: the worker only gives the job back.
     pub requeue: bool,
     /// The kind of failure.
@@ -248,6 +254,7 @@ impl Nack {
     pub fn of(kind: impl Into<String>, message: impl Into<String>) -> Nack {
         Nack {
             worker_id: None,
+            fence: None,
             requeue: false,
             kind: kind.into(),
             code: "handler_error".into(),
@@ -306,6 +313,7 @@ impl Job {
     ) -> Vec<Event> {
         self.state = State::Active;
         self.attempt = self.attempt.saturating_add(1);
+        self.fence += 1;
         self.started_at = Some(now);
         self.worker_id = worker_id.map(str::to_owned);
         let visibility = visibility_ms.or(self.visibility_ms).unwrap_or(defaults.visibility_ms);
@@ -324,14 +332,15 @@ impl Job {
     ///
     /// # Errors
     ///
-    /// If nobody has it, or somebody else.
+    /// If nobody has it, or somebody else, or it was handed out anew since.
     pub fn ack(
         &mut self,
         worker_id: Option<&str>,
+        fence: Option<u64>,
         result: Option<Raw>,
         now: Timestamp,
     ) -> Result<Vec<Event>, Refusal> {
-        self.check_held("acknowledged", worker_id)?;
+        self.check_held("acknowledged", worker_id, fence)?;
         self.state = State::Completed;
         self.completed_at = Some(now);
         self.result = result;
@@ -366,9 +375,9 @@ impl Job {
     ///
     /// # Errors
     ///
-    /// If nobody has it, or somebody else.
+    /// If nobody has it, or somebody else, or it was handed out anew since.
     pub fn nack(&mut self, nack: Nack, spread: f64, now: Timestamp) -> Result<Vec<Event>, Refusal> {
-        self.check_held("failed", nack.worker_id.as_deref())?;
+        self.check_held("failed", nack.worker_id.as_deref(), nack.fence)?;
         if nack.requeue {
             self.release();
             self.started_at = None;
@@ -664,9 +673,16 @@ impl Job {
         self.next_attempt_at = None;
     }
 
-    fn check_held(&self, what: &str, worker_id: Option<&str>) -> Result<(), Refusal> {
+    fn check_held(&self, what: &str, worker_id: Option<&str>, fence: Option<u64>) -> Result<(), Refusal> {
         if self.state != State::Active {
             return Err(self.conflict(what));
+        }
+        if let Some(fence) = fence.filter(|fence| *fence != self.fence) {
+            return Err(Refusal::conflict(format!(
+                "job {} was handed out anew since (fence {}, and not {fence}), so it cannot be {what} by that attempt",
+                self.id, self.fence
+            ))
+            .detail("current_state", json!(self.state.name())));
         }
         match (worker_id, self.worker_id.as_deref()) {
             (Some(asking), Some(holding)) if asking != holding => Err(Refusal::conflict(format!(

@@ -33,7 +33,7 @@ fn in_state(state: State) -> Job {
     }
     match state {
         State::Cancelled => drop(job.cancel(None, start()).unwrap()),
-        State::Completed => drop(job.ack(None, None, start()).unwrap()),
+        State::Completed => drop(job.ack(None, None, None, start()).unwrap()),
         State::Retryable | State::Discarded => drop(job.nack(nack(), 0.5, start()).unwrap()),
         _ => {}
     }
@@ -46,7 +46,7 @@ fn what_may_be_done_in_which_state() {
     use State::{Active, Cancelled, Completed, Discarded, Pending};
     for state in State::ALL {
         let is = |allowed: &[State]| allowed.contains(&state);
-        assert_eq!(in_state(state).ack(None, None, start()).is_ok(), is(&[Active]), "ack {state:?}");
+        assert_eq!(in_state(state).ack(None, None, None, start()).is_ok(), is(&[Active]), "ack {state:?}");
         assert_eq!(in_state(state).nack(nack(), 0.5, start()).is_ok(), is(&[Active]), "nack {state:?}");
         assert_eq!(in_state(state).activate(start()).is_ok(), is(&[Pending]), "activate {state:?}");
         let cancelled = in_state(state).cancel(None, start());
@@ -61,11 +61,32 @@ fn what_may_be_done_in_which_state() {
 
 #[test]
 fn refusals_name_the_state() {
-    let refusal = in_state(State::Available).ack(None, None, start()).unwrap_err();
+    let refusal = in_state(State::Available).ack(None, None, None, start()).unwrap_err();
     assert!(refusal.message.ends_with("is available and cannot be acknowledged"), "{}", refusal.message);
     assert_eq!(refusal.details["current_state"], "available");
-    let refusal = in_state(State::Active).ack(Some("other"), None, start()).unwrap_err();
+    let refusal = in_state(State::Active).ack(Some("other"), None, None, start()).unwrap_err();
     assert!(refusal.message.contains("is held by another worker"), "{}", refusal.message);
+}
+
+#[test]
+fn what_an_attempt_says_that_is_over_counts_no_more() {
+    let mut job = in_state(State::Active);
+    let old = job.fence;
+    job.nack(Nack { requeue: true, fence: Some(old), ..nack() }, 0.5, start()).unwrap();
+    // The same worker has it again, so that only the fence tells the two attempts apart.
+    job.claim(Some("w"), None, Defaults::default(), start());
+    let before = format!("{job:?}");
+    let stale = job.ack(Some("w"), Some(old), None, start()).unwrap_err();
+    assert_eq!(
+        stale.message,
+        format!(
+            "job {} was handed out anew since (fence 2, and not 1), so it cannot be acknowledged by that attempt",
+            job.id
+        )
+    );
+    assert!(job.nack(Nack { fence: Some(old), ..nack() }, 0.5, start()).is_err());
+    assert_eq!(format!("{job:?}"), before, "and leaves no trace");
+    job.ack(Some("w"), Some(2), None, start()).unwrap();
 }
 
 /// Something that happens to a job.
@@ -116,7 +137,7 @@ proptest! {
         for deed in deeds {
             let before = job.clone();
             match deed {
-                Deed::Ack => drop(job.ack(None, None, now)),
+                Deed::Ack => drop(job.ack(None, None, None, now)),
                 Deed::Beat => drop(job.beat("w", None, Defaults::default(), now)),
                 Deed::Cancel => drop(job.cancel(None, now)),
                 Deed::Claim if job.state == State::Available => {

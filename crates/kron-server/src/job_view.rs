@@ -22,6 +22,7 @@ pub fn job_view(job: &Job) -> Object {
         .with("priority", &job.priority)
         .with("state", &job.state)
         .with("attempt", &job.attempt)
+        .maybe("fence", (job.fence > 0).then_some(&job.fence))
         .with("max_attempts", &job.retry.max_attempts)
         .with("retry", &job.retry.view())
         .maybe("timeout_ms", job.timeout_ms.as_ref())

@@ -8,8 +8,8 @@
 //! # Reading order
 //!
 //! `members`, `times`, `retry` and `envelope` read what clients write; `job` is a job's life and `job_view` how
-//! it is shown; `cron` has the same for cron jobs; `event` is what is told and `feed` hands it out; `refusal` is
-//! what is refused; `note` and `metrics` are what is logged and counted.
+//! it is shown; `cron` has the same for cron jobs; `event` is what is told, `feed` hands it out and
+//! `webhook` sends it; `refusal` is what is refused; `note` and `metrics` are what is logged and counted.
 //! `store` says what must survive and `store/sqlite` keeps it. A client comes in by `listen`, which is held to its
 //! time by `pace` and `limits`, and through `http` (`hosts`, `gate`) to the `routes`. `app` is the clockwork, and
 //! `serve` puts it all together.
@@ -53,3 +53,4 @@ pub mod timezones;
 pub mod tls;
 pub mod token;
 pub mod token_command;
+pub mod webhook;

@@ -102,6 +102,7 @@ fn parameters() -> Value {
         "path.id": path("id", "The id of a job", text()),
         "path.name": path("name", "The name of a cron job", name()),
         "path.queue": path("queue", "The name of a queue", name()),
+        "path.webhook": path("webhook", "The id of a webhook", text()),
         "path.worker": path("worker", "The name of a worker", text()),
         "after": query("after", "The id of the event to go on after", json!({"type": "string", "pattern": "^evt_[0-9a-f-]{36}$"})),
         "at": at,
@@ -127,12 +128,13 @@ const STATES: [&str; 8] =
     ["scheduled", "available", "pending", "active", "completed", "retryable", "cancelled", "discarded"];
 
 fn schemas() -> Value {
-    let mut schemas = requests();
-    let answers = answers();
-    if let (Value::Object(all), Value::Object(answers)) = (&mut schemas, answers) {
-        all.extend(answers);
+    let mut schemas = Map::new();
+    for part in [requests(), answers(), webhooks()] {
+        if let Value::Object(part) = part {
+            schemas.extend(part);
+        }
     }
-    schemas
+    Value::Object(schemas)
 }
 
 fn refer(name: &str) -> Value {
@@ -157,6 +159,8 @@ fn requests() -> Value {
         "expression": {"type": "string", "description": "Another name of cron"},
         "job_template": {"type": "object", "description": "Another place of type, args and options"},
     });
+    let fence =
+        json!({"type": "integer", "minimum": 0, "description": "The fence of the job as it was fetched"});
     json!({
         "Anything": {"type": "object"},
         "Retry": {"type": "object", "properties": {
@@ -195,9 +199,11 @@ fn requests() -> Value {
         }},
         "Ack": {"type": "object", "required": ["job_id"], "properties": {
             "job_id": {"type": "string"}, "result": {}, "worker_id": {"type": "string", "minLength": 1, "maxLength": 255},
+            "fence": fence,
         }},
         "Nack": {"type": "object", "required": ["job_id", "error"], "properties": {
             "job_id": {"type": "string"}, "worker_id": {"type": "string", "minLength": 1, "maxLength": 255},
+            "fence": fence,
             "requeue": {"type": "boolean", "description": "Give the job back without counting a failure"},
             "error": {"type": "object", "properties": {
                 "code": {"type": "string"}, "message": {"type": "string"}, "type": {"type": "string"},
@@ -277,7 +283,7 @@ fn answers() -> Value {
             "required": ["specversion", "id", "type", "queue", "args", "meta", "priority", "state", "attempt", "max_attempts", "created_at"],
             "properties": {
                 "id": {"type": "string"}, "type": {"type": "string"}, "queue": {"type": "string"}, "args": {"type": "array"},
-                "meta": {"type": "object"}, "priority": {"type": "integer"}, "state": {"enum": STATES}, "attempt": count,
+                "meta": {"type": "object"}, "priority": {"type": "integer"}, "state": {"enum": STATES}, "attempt": count, "fence": count,
                 "max_attempts": count, "created_at": time, "enqueued_at": time, "started_at": time, "completed_at": time,
                 "cancelled_at": time, "discarded_at": time, "next_attempt_at": time, "error": refer("Failure"),
                 "errors": list("Failure"), "worker_id": {"type": "string"},
@@ -342,6 +348,52 @@ fn answers() -> Value {
         "Event": {"type": "object", "required": ["specversion", "id", "type", "source", "time", "subject", "data"]},
         "Events": {"type": "object", "required": ["events", "cursor", "has_more"], "properties": {
             "events": list("Event"), "cursor": {"type": ["string", "null"]}, "has_more": {"type": "boolean"},
+        }},
+    })
+}
+
+/// Who is told of events.
+fn webhooks() -> Value {
+    let time = json!({"type": "string", "format": "date-time"});
+    let count = json!({"type": "integer", "minimum": 0});
+    let list = |name: &str| json!({"type": "array", "items": refer(name)});
+    let members = json!({
+        "url": {"type": "string", "maxLength": 2_048, "examples": ["https://example.com/hook"]},
+        "types": {"type": "array", "maxItems": 100, "description": "Of which kinds of events; of all if it is empty",
+            "items": {"type": "string", "pattern": "^[a-z._]{0,99}[a-z._*]$", "examples": ["job.completed", "cron.*"]}},
+        "description": {"type": ["string", "null"], "maxLength": 1_000},
+        "enabled": {"type": "boolean"},
+        "after": {"type": "string", "pattern": "^(now|evt_[0-9a-f-]{36})$", "description": "Go on after that event"},
+    });
+    json!({
+        "NewWebhook": {"type": "object", "additionalProperties": false, "required": ["url"], "properties": members},
+        "WebhookChange": {"type": "object", "additionalProperties": false, "properties": members},
+        "Webhook": {"type": "object",
+            "required": ["id", "url", "types", "description", "enabled", "created_at", "state", "forgotten_events"],
+            "properties": {
+                "id": {"type": "string"}, "url": {"type": "string"}, "types": {"type": "array", "items": {"type": "string"}},
+                "enabled": {"type": "boolean"}, "created_at": time, "state": {"enum": ["working", "failing", "disabled"]},
+                "disabled_at": time, "disabled_reason": {"type": "string"}, "failing_since": time,
+                "pending": refer("Delivery"), "forgotten_events": count,
+            }},
+        "Webhooks": {"type": "object", "required": ["webhooks", "count"], "properties": {
+            "webhooks": list("Webhook"), "count": count,
+        }},
+        "WebhookAnswer": {"type": "object", "required": ["webhook"], "properties": {"webhook": refer("Webhook")}},
+        "WebhookSecret": {"type": "object", "required": ["webhook"], "properties": {"webhook": {
+            "allOf": [refer("Webhook"), {"type": "object", "required": ["secret"], "properties": {"secret": {"type": "string"}}}],
+        }}},
+        "Delivery": {"type": "object",
+            "required": ["id", "event_id", "event_type", "state", "attempts", "first_attempt_at", "last_attempt_at",
+                "duration_ms", "status", "error"],
+            "properties": {
+                "state": {"enum": ["delivered", "failed", "passed_over", "retrying", "stopped"]}, "attempts": count,
+                "first_attempt_at": time, "last_attempt_at": time, "next_attempt_at": time, "duration_ms": count,
+                "status": {"type": ["integer", "null"]}, "error": {"type": ["string", "null"]},
+            }},
+        "DeliveryAnswer": {"type": "object", "required": ["delivery"], "properties": {"delivery": refer("Delivery")}},
+        "Deliveries": {"type": "object", "required": ["deliveries", "count"], "properties": {
+            "deliveries": list("Delivery"), "count": count,
         }},
     })
 }

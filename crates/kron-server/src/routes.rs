@@ -11,6 +11,7 @@ mod meta;
 mod page;
 mod queues;
 mod test_mode;
+mod webhooks;
 mod workers;
 
 use std::sync::Arc;
@@ -162,6 +163,23 @@ pub fn table(test_mode: bool) -> Vec<Route> {
             ..route(admin, "put", "/kron/v1/workers/{worker}", "directWorker", "Tell a worker what to do at its next heartbeat", put(workers::direct)) },
         Route { body: Some(Maybe("Anything")), answers: &[(200, "ZonesRefreshed")],
             ..route(admin, "post", "/kron/v1/timezones/refresh", "refreshTimeZones", "Read time zone data again, and tell which cron jobs now run at another time", post(meta::refresh_zones)) },
+
+        Route { answers: &[(200, "Webhooks")],
+            ..route(admin, "get", "/kron/v1/webhooks", "webhooks", "Who is told of events", get(webhooks::list)) },
+        Route { body: Some(Needed("NewWebhook")), answers: &[(201, "WebhookSecret")], refusals: &[409],
+            ..route(admin, "post", "/kron/v1/webhooks", "addWebhook", "Have somebody told of events; the answer alone shows the secret", post(webhooks::add)) },
+        Route { answers: &[(200, "WebhookAnswer")], refusals: &[404],
+            ..route(admin, "get", "/kron/v1/webhooks/{webhook}", "webhook", "A webhook, and how it does", get(webhooks::info)) },
+        Route { body: Some(Needed("WebhookChange")), answers: &[(200, "WebhookAnswer")], refusals: &[404],
+            ..route(admin, "patch", "/kron/v1/webhooks/{webhook}", "changeWebhook", "Change some members of a webhook", patch(webhooks::change)) },
+        Route { answers: &[(200, "WebhookAnswer")], refusals: &[404],
+            ..route(admin, "delete", "/kron/v1/webhooks/{webhook}", "removeWebhook", "Have somebody told no more", delete(webhooks::remove)) },
+        Route { answers: &[(200, "Deliveries")], refusals: &[404],
+            ..route(admin, "get", "/kron/v1/webhooks/{webhook}/deliveries", "deliveries", "What became of the last events that a webhook was told of", get(webhooks::deliveries)) },
+        Route { body: Some(Maybe("Anything")), answers: &[(200, "WebhookSecret")], refusals: &[404],
+            ..route(admin, "post", "/kron/v1/webhooks/{webhook}/secret", "renewSecret", "Sign with another secret from now on; the answer alone shows it", post(webhooks::renew_secret)) },
+        Route { body: Some(Maybe("Anything")), answers: &[(200, "DeliveryAnswer")], refusals: &[404],
+            ..route(admin, "post", "/kron/v1/webhooks/{webhook}/test", "testWebhook", "Send an event that never happened, and say what came of it", post(webhooks::test)) },
     ];
     if test_mode {
         table.extend([

@@ -22,6 +22,8 @@ use crate::routes::router;
 use crate::settings::Settings;
 use crate::store::{Postgres, Rules, Sqlite, Store};
 use crate::tls;
+use crate::webhook::deliver::{self, Post};
+use crate::webhook::dial::Dialer;
 
 /// Serves until a signal comes. Whoever is told where it listens can be served at once.
 ///
@@ -48,11 +50,14 @@ pub async fn serve(settings: Settings, announce: impl FnOnce(&str, &Arc<App>)) -
         None => Arc::new(Sqlite::open(&settings.data, rules, Arc::clone(&zones))?),
     };
     let feed = Arc::new(Feed::new(*store.last_event().borrow()));
+    let dialer = Dialer::new(settings.webhooks.guard.clone(), settings.webhooks.ca.as_deref())?;
+    let post = Post::new(dialer, settings.webhooks.patience, format!("ojs://kron/{address}"));
     let (end, ending) = watch::channel(false);
     let app = Arc::new(App {
         store,
         clock: if settings.test_mode { Clock::settable() } else { Clock::System },
         zones,
+        post,
         retention: settings.retention,
         test_mode: settings.test_mode,
         started: instant(),
@@ -67,6 +72,7 @@ pub async fn serve(settings: Settings, announce: impl FnOnce(&str, &Arc<App>)) -
     let door = Arc::new(Door { app: Arc::clone(&app), gate, hosts, failures: Failures::default() });
     raise_open_files(settings.limits.connections);
     let work = tokio::spawn(Arc::clone(&app).work());
+    let telling = tokio::spawn(deliver::run(Arc::clone(&app)));
     let watching = Arc::clone(&door);
     let watch = tokio::spawn(async move { watching.gate.watch(&watching.app).await });
     let scheme = if certificate.is_some() { "https" } else { "http" };
@@ -96,7 +102,7 @@ pub async fn serve(settings: Settings, announce: impl FnOnce(&str, &Arc<App>)) -
     let _ = end.send(true);
     app.store.retire().await;
     renew.abort();
-    let _ = tokio::join!(served, work, watch);
+    let _ = tokio::join!(served, work, telling, watch);
     Ok(())
 }
 

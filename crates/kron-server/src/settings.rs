@@ -4,12 +4,14 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use jiff::SignedDuration;
 use serde::Deserialize;
 
 use crate::cron::Counting;
 use crate::job::Defaults;
 use crate::limits::{self, Limits};
 use crate::store::{PostgresPlace, Retention};
+use crate::webhook::guard::Guard;
 use crate::{hosts, tls};
 
 /// The settings file with every setting and its default.
@@ -38,10 +40,23 @@ pub struct Settings {
     pub defaults: Defaults,
     /// For how long things are kept.
     pub retention: Retention,
+    /// Whom webhooks may call.
+    pub webhooks: Webhooks,
     /// How the log is written.
     pub log_format: LogFormat,
     /// Where time zones are; none for where the host has them.
     pub zoneinfo: Option<PathBuf>,
+}
+
+/// Whom webhooks may call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Webhooks {
+    /// At which addresses and ports.
+    pub guard: Guard,
+    /// Whose certificates count beside those of the host's.
+    pub ca: Option<PathBuf>,
+    /// For how long everything may fail before one is disabled.
+    pub patience: SignedDuration,
 }
 
 /// How a log is written.
@@ -75,6 +90,8 @@ impl Settings {
         let keep = written.retention.unwrap_or_default();
         let usual = Retention::default();
         let listen = or(written.listen, default.listen);
+        let webhooks =
+            read_webhooks(written.webhooks.unwrap_or_default(), default.webhooks.unwrap_or_default())?;
         let counting = or(written.overlap_counts, default.overlap_counts);
         let postgres = match (written.database, &written.database_direct) {
             (Some(url), _) => Some(PostgresPlace {
@@ -126,6 +143,7 @@ impl Settings {
                 events_max: keep.events_max.map_or(usual.events_max, u64::from),
                 occurrences_days: keep.occurrences_days.unwrap_or(usual.occurrences_days),
             },
+            webhooks,
             log_format: written.log_format.unwrap_or(LogFormat::Text),
             zoneinfo: written.zoneinfo,
         })
@@ -163,6 +181,35 @@ struct Written {
     log_format: Option<LogFormat>,
     zoneinfo: Option<PathBuf>,
     retention: Option<Kept>,
+    webhooks: Option<Called>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Called {
+    ports: Option<Vec<u16>>,
+    http: Option<bool>,
+    allow: Option<Vec<String>>,
+    ca: Option<PathBuf>,
+    disable_after_days: Option<u32>,
+}
+
+fn read_webhooks(written: Called, default: Called) -> Result<Webhooks, String> {
+    let allow = written.allow.or(default.allow).unwrap_or_default();
+    let openings = allow.iter().map(|text| text.parse()).collect::<Result<_, String>>();
+    let days = written.disable_after_days.or(default.disable_after_days).unwrap_or_default();
+    if days == 0 {
+        return Err("`webhooks.disable_after_days`: expected at least 1, but found 0".into());
+    }
+    Ok(Webhooks {
+        guard: Guard {
+            ports: written.ports.or(default.ports).unwrap_or_default(),
+            http: written.http.or(default.http).unwrap_or_default(),
+            openings: openings.map_err(|why| format!("`webhooks.allow`: {why}"))?,
+        },
+        ca: written.ca,
+        patience: SignedDuration::from_hours(24 * i64::from(days)),
+    })
 }
 
 #[derive(Default, Deserialize)]
@@ -248,6 +295,15 @@ mod tests {
                 "`database_connections`: expected 2 to 1000, but found 1",
             ),
             ("database_direct = \"postgres://h/d\"", "`database_direct`: expected a `database` beside it"),
+            (
+                "[webhooks]\nallow = [\"localhost:80\"]",
+                "`webhooks.allow`: expected addresses and a port such as \"10.1.0.0/16:8443\", \
+                 \"127.0.0.1:9000\" or \"[fd00::/8]:443\", but found \"localhost:80\"",
+            ),
+            (
+                "[webhooks]\ndisable_after_days = 0",
+                "`webhooks.disable_after_days`: expected at least 1, but found 0",
+            ),
             ("timeout = \"0s\"", "`timeout`: expected more than nothing, but found \"0s\""),
         ] {
             assert_eq!(Settings::read(text).unwrap_err(), message);

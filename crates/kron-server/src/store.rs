@@ -1,4 +1,4 @@
-//! What must survive: jobs, cron jobs, occurrences, events, workers and queues.
+//! What must survive: jobs, cron jobs, occurrences, events, webhooks, workers and queues.
 //!
 //! Every verb of [`Store`] is a whole transaction: when it answers, what it did is durable, and when it
 //! fails, nothing of it was done. What happens to a job or a cron job is decided by the pure code in
@@ -18,12 +18,14 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use crate::cron::{Compiled, Counting, Cron, Occurrence, Place, Registration};
+use crate::event::is_among;
 use crate::job::{Defaults, Job, Nack, Progress, State};
 use crate::job_view::Page;
 use crate::members::{Members, Raw};
 use crate::metrics::Metrics;
 use crate::refusal::Refusal;
 use crate::token::Token;
+use crate::webhook::{self, Delivery, Webhook};
 
 pub use postgres::{Place as PostgresPlace, Postgres, PostgresTokens};
 pub use sqlite::{Sqlite, SqliteTokens};
@@ -108,6 +110,24 @@ pub trait Store: Tokens {
 
     /// What happened, in order.
     async fn events(&self, query: EventQuery) -> Answer<Events>;
+
+    /// Takes a webhook in, unless there are too many.
+    async fn add_webhook(&self, webhook: Webhook) -> Answer<()>;
+
+    /// A webhook.
+    async fn webhook(&self, id: &str) -> Answer<Option<Webhook>>;
+
+    /// All webhooks, the oldest first.
+    async fn webhooks(&self) -> Answer<Vec<Webhook>>;
+
+    /// Does something to a webhook.
+    async fn change_webhook(&self, id: &str, change: webhook::Change, now: Timestamp) -> Answer<Webhook>;
+
+    /// Removes a webhook, and what is known of its deliveries.
+    async fn remove_webhook(&self, id: &str) -> Answer<Option<Webhook>>;
+
+    /// What became of the last events that a webhook was told of, the newest first.
+    async fn deliveries(&self, webhook_id: &str) -> Answer<Vec<Delivery>>;
 
     /// Forgets what is older than is kept. Says whether there is more of it.
     async fn prune(&self, retention: Retention, now: Timestamp) -> Answer<bool>;
@@ -227,6 +247,8 @@ pub enum Change {
     Ack {
         /// Who says so.
         worker_id: Option<String>,
+        /// Of which time that it was handed out, if that is said.
+        fence: Option<u64>,
         /// What it came to.
         result: Option<Raw>,
     },
@@ -429,11 +451,7 @@ impl EventQuery {
         let among = |list: &[String], value: Option<&String>| {
             list.is_empty() || value.is_some_and(|it| list.contains(it))
         };
-        let of_that_kind = |wanted: &String| match wanted.strip_suffix('*') {
-            Some(prefix) => event.kind.starts_with(prefix),
-            None => *wanted == event.kind,
-        };
-        (self.types.is_empty() || self.types.iter().any(of_that_kind))
+        is_among(&event.kind, &self.types)
             && among(&self.queues, event.queue.as_ref())
             && among(&self.job_types, event.job_type.as_ref())
             && self.subject.as_ref().is_none_or(|wanted| *wanted == event.subject)
@@ -454,6 +472,8 @@ pub enum After {
 pub struct Events {
     /// In order; each with its number, its id and its kind.
     pub events: Vec<Stored>,
+    /// The number of the oldest event that is kept.
+    pub first: u64,
     /// The number up to which was looked.
     pub through: u64,
     /// The id to go on after.

@@ -13,8 +13,8 @@ use crate::job::{Job, Nack};
 use crate::job_view::{job_view, verdict};
 use crate::members::{Members, Raw, read_as, wrong};
 use crate::object::Object;
-use crate::refusal::Refusal;
-use crate::store::{Beat, Change, Fetch, Worker, WorkerState};
+use crate::refusal::{Code, Refusal};
+use crate::store::{Beat, Change, Changed, Fetch, Worker, WorkerState};
 use crate::times::stamp;
 
 use super::page::{Named, Params};
@@ -141,8 +141,9 @@ impl Drop for Claimed {
 pub(super) async fn ack(State(app): State<Arc<App>>, Input(mut given): Input) -> Answer {
     let id = job_id(&mut given)?;
     let worker_id = read_worker(&mut given)?;
+    let fence = given.take_as("fence", "the fence of an attempt")?;
     let result = given.0.remove("result");
-    let changed = app.store.change(&id, Change::Ack { worker_id, result }, app.clock.now()).await?;
+    let changed = settle(&app, &id, Change::Ack { worker_id, fence, result }).await?;
     ok(&Object::new().with("acknowledged", &true).and(&verdict(&changed.job, changed.attempt)))
 }
 
@@ -154,12 +155,24 @@ pub(super) async fn nack(State(app): State<Arc<App>>, Input(mut given): Input) -
     let Some(error) = error.or(requeue.then(Members::default)) else {
         return Err(Refusal::request("expected an `error`, but it is missing").field("error"));
     };
-    let nack = read_failure(error, worker_id, requeue)?;
-    let changed = app.store.change(&id, Change::Nack(nack), app.clock.now()).await?;
+    let fence = given.take_as("fence", "the fence of an attempt")?;
+    let nack = Nack { worker_id, fence, requeue, ..read_failure(error)? };
+    let changed = settle(&app, &id, Change::Nack(nack)).await?;
     ok(&verdict(&changed.job, changed.attempt))
 }
 
-fn read_failure(mut error: Members, worker_id: Option<String>, requeue: bool) -> Result<Nack, Refusal> {
+/// Ends an attempt. What is said of one that is over leaves no trace but this line of the log.
+async fn settle(app: &App, id: &str, change: Change) -> Result<Changed, Refusal> {
+    let changed = app.store.change(id, change, app.clock.now()).await;
+    if let Err(refusal) = &changed
+        && refusal.code == Code::Conflict
+    {
+        tracing::warn!(job = id, reason = refusal.message, "what was said of a job was rejected");
+    }
+    changed
+}
+
+fn read_failure(mut error: Members) -> Result<Nack, Refusal> {
     let code: String = error.take_as("code", "a text")?.unwrap_or_else(|| "handler_error".into());
     let message: String =
         error.take_as("message", "a text")?.unwrap_or_else(|| "no message was given".into());
@@ -170,8 +183,9 @@ fn read_failure(mut error: Members, worker_id: Option<String>, requeue: bool) ->
         .and_then(|details| details.value("error_class").and_then(|class| class.as_str().map(str::to_owned)));
     let kind: Option<String> = error.take_as("type", "a text")?;
     Ok(Nack {
-        worker_id,
-        requeue,
+        worker_id: None,
+        fence: None,
+        requeue: false,
         kind: kind.or_else(|| class.clone()).unwrap_or_else(|| code.clone()),
         code,
         message: message.chars().take(MESSAGE_CHARS_MAX).collect(),
@@ -282,6 +296,9 @@ mod tests {
     use crate::clock::{Clock, instant};
     use crate::job::State as JobState;
     use crate::store::{Retention, Rules, Sqlite};
+    use crate::webhook::deliver::Post;
+    use crate::webhook::dial::Dialer;
+    use crate::webhook::guard::Guard;
 
     /// A server with one job in it.
     async fn world(directory: &std::path::Path) -> (Arc<App>, String) {
@@ -298,6 +315,11 @@ mod tests {
             store: Arc::new(store),
             clock: Clock::System,
             zones,
+            post: Post::new(
+                Dialer::new(Guard { ports: Vec::new(), http: false, openings: Vec::new() }, None).unwrap(),
+                jiff::SignedDuration::from_hours(24),
+                "ojs://test".into(),
+            ),
             retention: Retention::default(),
             test_mode: false,
             started: instant(),

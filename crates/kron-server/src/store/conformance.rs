@@ -12,11 +12,12 @@ use super::{
     After, Beat, Change, EventQuery, Fetch, JobFilter, PageRequest, Postgres, Retention, Rules, Span, Sqlite,
     Store, WorkerState,
 };
-use crate::cron::{Counting, Outcome, Registration};
+use crate::cron::{self, Counting, Registration};
 use crate::job::{Defaults, Job, Nack, State};
 use crate::members::Members;
 use crate::refusal::Code;
 use crate::token::{Hash, Scope, Token};
+use crate::webhook::{self, Attempt, DELIVERIES_KEPT, Edit, Outcome, Secret, WEBHOOKS_MAX, Webhook};
 
 /// A store with a clock beside it.
 struct World {
@@ -54,7 +55,8 @@ impl World {
     }
 
     async fn ack(&self, id: &str) {
-        self.store.change(id, Change::Ack { worker_id: None, result: None }, self.now).await.unwrap();
+        let ack = Change::Ack { worker_id: None, fence: None, result: None };
+        self.store.change(id, ack, self.now).await.unwrap();
     }
 
     async fn fail(&self, id: &str) {
@@ -268,7 +270,10 @@ fn a_fire_is_a_job_an_occurrence_and_an_event() {
         let span = Span { from: start(), to: world.now, after: None, limit: 10 };
         let record = world.store.occurrences("minutely", span).await.unwrap();
         assert_eq!(record.len(), 1);
-        assert_eq!((record[0].outcome, record[0].job_id.as_ref()), (Outcome::Executed, Some(&jobs[0].id)));
+        assert_eq!(
+            (record[0].outcome, record[0].job_id.as_ref()),
+            (cron::Outcome::Executed, Some(&jobs[0].id))
+        );
         assert_eq!(world.told("cron.triggered").await, 1);
         let cron = world.store.cron("minutely").await.unwrap().unwrap();
         assert_eq!((cron.run_count, cron.last_run_at), (1, Some(world.now)));
@@ -512,4 +517,63 @@ proptest! {
             }
         });
     }
+}
+
+fn attempt(from: u64, number: u64, outcome: Outcome) -> webhook::Change {
+    webhook::Change::Attempted(Attempt {
+        from,
+        number,
+        event_id: format!("evt_{number}"),
+        event_type: "job.enqueued".into(),
+        began: start(),
+        duration_ms: 1,
+        outcome,
+        luck: 0.5,
+        patience: SignedDuration::from_hours(24),
+    })
+}
+
+#[test]
+fn a_webhook_keeps_its_place_and_its_last_deliveries() {
+    in_every_store(|world| async move {
+        let new = |through| {
+            let secret = Secret::new().unwrap();
+            Webhook::new("https://example.com/".into(), through, secret, world.now)
+        };
+        let (first, other) = (new(7), new(0));
+        world.store.add_webhook(first.clone()).await.unwrap();
+        world.store.add_webhook(other.clone()).await.unwrap();
+        let id = first.id.as_str();
+        let failed = Outcome::Failed { status: Some(500), error: "no".into() };
+        let kept = world.store.change_webhook(id, attempt(7, 9, failed), world.now).await.unwrap();
+        assert_eq!((kept.through, kept.next_attempt(9)), (7, 2), "a failure keeps it where it is");
+        for number in 9..9 + DELIVERIES_KEPT as u64 + 5 {
+            let from = if number == 9 { 7 } else { number - 1 };
+            let delivered = attempt(from, number, Outcome::Delivered(200));
+            world.store.change_webhook(id, delivered, world.now).await.unwrap();
+        }
+        let kept = world.store.webhook(id).await.unwrap().unwrap();
+        assert_eq!((kept.through, kept.secret), (DELIVERIES_KEPT as u64 + 13, first.secret.clone()));
+        let deliveries = world.store.deliveries(id).await.unwrap();
+        let numbers: Vec<u64> = deliveries.iter().map(|delivery| delivery.number).collect();
+        let expected: Vec<u64> = (14..DELIVERIES_KEPT as u64 + 14).rev().collect();
+        assert_eq!(numbers, expected, "the last ones are kept, the newest first");
+        assert!(world.store.deliveries(&other.id).await.unwrap().is_empty());
+
+        let gone = Outcome::Failed { status: Some(410), error: "gone".into() };
+        let kept = world.store.change_webhook(&other.id, attempt(0, 1, gone), world.now).await.unwrap();
+        assert!(!kept.enabled && kept.disabled.is_some());
+        assert_eq!(world.told("webhook.disabled").await, 1, "in the same transaction it is told");
+
+        assert!(world.store.remove_webhook(id).await.unwrap().is_some());
+        assert!(world.store.remove_webhook(id).await.unwrap().is_none());
+        assert!(world.store.deliveries(id).await.unwrap().is_empty());
+        let edit = webhook::Change::Edited(Edit::default());
+        assert_eq!(world.store.change_webhook(id, edit, world.now).await.unwrap_err().code, Code::NotFound);
+        assert_eq!(world.store.webhooks().await.unwrap().len(), 1);
+        for _ in 1..WEBHOOKS_MAX {
+            world.store.add_webhook(new(0)).await.unwrap();
+        }
+        assert_eq!(world.store.add_webhook(new(0)).await.unwrap_err().code, Code::Conflict);
+    });
 }

@@ -5,6 +5,7 @@ mod desk;
 mod jobs;
 mod lists;
 mod tokens;
+mod webhooks;
 mod writer;
 
 use std::fs::{self, DirBuilder, File};
@@ -25,6 +26,7 @@ use crate::job_view::Page;
 use crate::members::Members;
 use crate::refusal::Refusal;
 use crate::token::Token;
+use crate::webhook::{self, Delivery, Webhook};
 
 use super::{
     Answer, Beat, Beaten, Change, Changed, Cluster, DeadStats, Due, EventQuery, Events, Fetch, JobFilter,
@@ -47,8 +49,12 @@ pub struct Sqlite {
 }
 
 /// How the tables came to be, from nothing. A step is never edited once released: a change is a step more.
-const STEPS: [&str; 3] =
-    [include_str!("sqlite/schema.sql"), include_str!("sqlite/tokens.sql"), include_str!("sqlite/lists.sql")];
+const STEPS: [&str; 4] = [
+    include_str!("sqlite/schema.sql"),
+    include_str!("sqlite/tokens.sql"),
+    include_str!("sqlite/lists.sql"),
+    include_str!("sqlite/webhooks.sql"),
+];
 
 /// The version of the tables that this program writes: how many steps were taken.
 const SCHEMA_VERSION: usize = STEPS.len();
@@ -248,6 +254,35 @@ impl Store for Sqlite {
         self.read(move |connection| lists::events(connection, &query)).await
     }
 
+    async fn add_webhook(&self, webhook: Webhook) -> Answer<()> {
+        self.write(move |desk| webhooks::add(desk, &webhook)).await
+    }
+
+    async fn webhook(&self, id: &str) -> Answer<Option<Webhook>> {
+        let id = id.to_owned();
+        self.read(move |connection| one(connection, "SELECT body FROM webhooks WHERE id = ?1", &[&id], body))
+            .await
+    }
+
+    async fn webhooks(&self) -> Answer<Vec<Webhook>> {
+        self.read(webhooks::all).await
+    }
+
+    async fn change_webhook(&self, id: &str, change: webhook::Change, now: Timestamp) -> Answer<Webhook> {
+        let id = id.to_owned();
+        self.write(move |desk| webhooks::change(desk, &id, change, now)).await
+    }
+
+    async fn remove_webhook(&self, id: &str) -> Answer<Option<Webhook>> {
+        let id = id.to_owned();
+        self.write(move |desk| webhooks::remove(desk, &id)).await
+    }
+
+    async fn deliveries(&self, webhook_id: &str) -> Answer<Vec<Delivery>> {
+        let id = webhook_id.to_owned();
+        self.read(move |connection| webhooks::deliveries(connection, &id)).await
+    }
+
     async fn prune(&self, retention: Retention, now: Timestamp) -> Answer<bool> {
         self.write(move |desk| jobs::prune(desk, &retention, now)).await
     }
@@ -255,7 +290,8 @@ impl Store for Sqlite {
     async fn reset(&self) -> Answer<()> {
         self.write(|desk| {
             let tables = "DELETE FROM jobs; DELETE FROM queues; DELETE FROM workers; DELETE FROM crons; \
-                          DELETE FROM occurrences; DELETE FROM events;";
+                          DELETE FROM occurrences; DELETE FROM events; DELETE FROM webhooks; \
+                          DELETE FROM deliveries;";
             desk.connection().execute_batch(tables).map_err(failed)
         })
         .await

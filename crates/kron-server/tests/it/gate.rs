@@ -377,7 +377,9 @@ fn scopes_are_as_the_document_says() {
             Need::Nothing => assert_eq!(security, &json!([]), "{}", route.id),
             Need::Scope(scope) => {
                 assert_eq!(security[0]["token"], json!([scope.name()]), "{}", route.id);
-                let reads = route.method == "get" || route.id == "previewCron";
+                // The URLs of webhooks often hold secrets.
+                let is_secret = route.path.starts_with("/kron/v1/webhooks");
+                let reads = (route.method == "get" && !is_secret) || route.id == "previewCron";
                 assert_eq!(reads, scope == Scope::Read, "{} changes something or not", route.id);
             }
         }

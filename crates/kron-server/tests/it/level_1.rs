@@ -479,3 +479,32 @@ fn section_4_7_a_fetch_for_any_number_is_answered() {
     }
     assert_eq!(server.fetch("q", 1_000_000).len(), 3, "4.7: as many as there are");
 }
+
+#[test]
+fn a_result_of_an_attempt_that_is_over_is_refused_and_changes_nothing() {
+    let server = Server::new();
+    let id = server.push_to("q", json!({"visibility_timeout_ms": 1_000}));
+    let first = server.fetch_as("w", "q")[0].clone();
+    server.pass(2);
+    let second = server.fetch_as("w", "q")[0].clone();
+    assert!(second["fence"].as_u64() > first["fence"].as_u64(), "the same worker, another time");
+    let (job, events) = (server.job(&id), server.events("*").len());
+    let error = json!({"code": "handler_error", "message": "late"});
+    for (path, more) in [("ack", json!({"result": 1})), ("nack", json!({"error": error}))] {
+        let body = merge(json!({"job_id": id, "worker_id": "w", "fence": first["fence"]}), more);
+        let error =
+            server.post(&format!("/ojs/v1/workers/{path}"), body).refused(409, "conflict", "it is over");
+        assert!(text(&error["message"]).contains("was handed out anew since"), "{error}");
+    }
+    assert_eq!((server.job(&id), server.events("*").len()), (job, events), "no trace");
+    assert_eq!(
+        server.said().matches("what was said of a job was rejected").count(),
+        2,
+        "but a line of the log"
+    );
+    let body = json!({"job_id": id, "worker_id": "w", "fence": second["fence"]});
+    server.post("/ojs/v1/workers/ack", body).is(200, "the attempt that is under way counts");
+    // Whoever revives it is not taken for an earlier attempt either.
+    let pushed = server.push(json!({"type": "a.b", "args": [], "fence": 7}));
+    assert!(pushed.get("fence").is_none(), "clients do not set it");
+}

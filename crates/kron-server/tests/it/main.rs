@@ -30,6 +30,9 @@ mod events;
 /// Are occurrences, previews, windows and manual runs what Kron promises?
 mod kron_api;
 
+/// Are events told to webhooks, and is nobody else called?
+mod webhooks;
+
 /// Does it hold when many ask at once?
 mod concurrency;
 

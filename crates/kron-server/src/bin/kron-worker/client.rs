@@ -45,11 +45,23 @@ pub(crate) struct Job {
     pub(crate) args: Box<RawValue>,
     pub(crate) meta: Box<RawValue>,
     pub(crate) attempt: u32,
+    /// Which time it was handed out; other servers may not say.
+    #[serde(default)]
+    pub(crate) fence: Option<u64>,
     #[serde(default)]
     pub(crate) timeout_ms: Option<u64>,
 }
 
 impl Job {
+    /// What says which attempt of which job is spoken of.
+    fn claim(&self, worker_id: &str) -> Value {
+        let mut claim = json!({"worker_id": worker_id, "job_id": self.id});
+        if let Some(fence) = self.fence {
+            claim["fence"] = json!(fence);
+        }
+        claim
+    }
+
     /// A text in its meta.
     pub(crate) fn meta(&self, name: &str) -> Option<String> {
         let meta: Value = serde_json::from_str(self.meta.get()).ok()?;
@@ -131,17 +143,22 @@ impl Client {
         Ok(fetched.jobs)
     }
 
-    pub(crate) fn ack(&self, worker_id: &str, job: &str, result: &Value) -> Result<Value, Failure> {
-        self.post("/ojs/v1/workers/ack", &json!({"worker_id": worker_id, "job_id": job, "result": result}))
+    pub(crate) fn ack(&self, worker_id: &str, job: &Job, result: &Value) -> Result<Value, Failure> {
+        let mut body = job.claim(worker_id);
+        body["result"] = result.clone();
+        self.post("/ojs/v1/workers/ack", &body)
     }
 
-    pub(crate) fn nack(&self, worker_id: &str, job: &str, error: &Value) -> Result<Value, Failure> {
-        self.post("/ojs/v1/workers/nack", &json!({"worker_id": worker_id, "job_id": job, "error": error}))
+    pub(crate) fn nack(&self, worker_id: &str, job: &Job, error: &Value) -> Result<Value, Failure> {
+        let mut body = job.claim(worker_id);
+        body["error"] = error.clone();
+        self.post("/ojs/v1/workers/nack", &body)
     }
 
-    pub(crate) fn give_back(&self, worker_id: &str, job: &str) -> Result<Value, Failure> {
-        let error = json!({"code": "shutdown", "message": "the worker was asked to end"});
-        let body = json!({"worker_id": worker_id, "job_id": job, "requeue": true, "error": error});
+    pub(crate) fn give_back(&self, worker_id: &str, job: &Job) -> Result<Value, Failure> {
+        let mut body = job.claim(worker_id);
+        body["requeue"] = json!(true);
+        body["error"] = json!({"code": "shutdown", "message": "the worker was asked to end"});
         self.post("/ojs/v1/workers/nack", &body)
     }
 

@@ -18,7 +18,7 @@ use work::{Manners, work};
 /// Run a command for every job of a kron-server's queues.
 ///
 /// The command gets the job's arguments as a JSON array on standard input, and what else is known of the job in its
-/// environment: `KRON_JOB_ID`, `KRON_JOB_TYPE`, `KRON_JOB_QUEUE`, `KRON_JOB_ATTEMPT`, `KRON_JOB_META` (JSON), and for
+/// environment: `KRON_JOB_ID`, `KRON_JOB_TYPE`, `KRON_JOB_QUEUE`, `KRON_JOB_ATTEMPT`, `KRON_JOB_META` (JSON), `KRON_FENCE`, and for
 /// jobs of cron jobs `KRON_CRON_NAME` and `KRON_CRON_TRIGGERED_AT`. If it ends with 0 the job is done, and what it
 /// wrote to standard output is the job's result; any other end is a failure, told with the end of its standard error.
 #[derive(Debug, Parser)]

@@ -92,6 +92,7 @@ fn spawn(command: &[OsString], job: &Job) -> io::Result<Child> {
         .env("KRON_JOB_QUEUE", &job.queue)
         .env("KRON_JOB_ATTEMPT", job.attempt.to_string())
         .env("KRON_JOB_META", job.meta.get())
+        .env("KRON_FENCE", job.fence.map(|fence| fence.to_string()).unwrap_or_default())
         // What lets a worker in is none of its jobs' business.
         .env_remove("KRON_TOKEN");
     for (variable, name) in [("KRON_CRON_NAME", "cron_name"), ("KRON_CRON_TRIGGERED_AT", "cron_triggered_at")]

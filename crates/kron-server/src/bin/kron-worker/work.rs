@@ -153,16 +153,17 @@ impl Worker {
         let run = Arc::new(Run::default());
         let id = job.id.clone();
         self.running().insert(id.clone(), Arc::clone(&run));
-        let worker = Arc::clone(self);
+        let (worker, job) = (Arc::clone(self), Arc::new(job));
+        let its_job = Arc::clone(&job);
         let work = move || {
-            worker.run(&job, &run);
-            worker.running().remove(&job.id);
+            worker.run(&its_job, &run);
+            worker.running().remove(&its_job.id);
             worker.ended.notify_all();
         };
         if let Err(error) = thread::Builder::new().spawn(work) {
             tracing::error!(%error, job = id, "no thread for a job; it is given back");
             self.running().remove(&id);
-            let _ = self.client.give_back(&self.manners.worker_id, &id);
+            let _ = self.client.give_back(&self.manners.worker_id, &job);
         }
     }
 
@@ -180,22 +181,22 @@ impl Worker {
         match ended {
             Ok(ended) if ended.status.success() && !ended.timed_out => {
                 tracing::info!(job = job.id, took_ms = took, "done");
-                self.tell(|| self.client.ack(worker_id, &job.id, &result(&ended.stdout)));
+                self.tell(|| self.client.ack(worker_id, job, &result(&ended.stdout)));
             }
             Ok(_) if run.given_up.load(Ordering::SeqCst) => {
                 tracing::info!(job = job.id, "given back");
-                self.tell(|| self.client.give_back(worker_id, &job.id));
+                self.tell(|| self.client.give_back(worker_id, job));
             }
             Ok(ended) => {
                 tracing::warn!(job = job.id, took_ms = took, end = ended.words(), "failed");
                 let error = self.failure(&ended);
-                self.tell(|| self.client.nack(worker_id, &job.id, &error));
+                self.tell(|| self.client.nack(worker_id, job, &error));
             }
             Err(error) => {
                 tracing::error!(job = job.id, %error, "the command could not be started");
                 let message = format!("the command could not be started: {error}");
                 let error = json!({"code": "handler_error", "type": "spawn_failed", "message": message});
-                self.tell(|| self.client.nack(worker_id, &job.id, &error));
+                self.tell(|| self.client.nack(worker_id, job, &error));
             }
         }
     }

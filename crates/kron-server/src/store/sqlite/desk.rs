@@ -334,7 +334,7 @@ pub(super) fn many<T>(
     found.map_err(failed)
 }
 
-fn json(value: &impl Serialize) -> String {
+pub(super) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("strings, numbers and maps of them are JSON")
 }
 

@@ -304,7 +304,7 @@ pub(super) fn events(connection: &Connection, query: &EventQuery) -> Answer<Even
         }
         (cursor, _) => cursor,
     };
-    Ok(Events { events: found, through: looked, cursor, has_more: looked < last })
+    Ok(Events { events: found, first, through: looked, cursor, has_more: looked < last })
 }
 
 fn read_event(row: &rusqlite::Row<'_>) -> rusqlite::Result<Stored> {
