@@ -111,6 +111,7 @@ pub(super) async fn keep(
     }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "it is handed to map_or_else")]
 fn failed(refusal: crate::refusal::Refusal) -> Event {
     tracing::warn!(error = refusal.message, "could not ask for the lease");
     Event::Failed

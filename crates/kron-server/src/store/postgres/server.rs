@@ -41,6 +41,7 @@ fn tool(name: &str) -> Option<PathBuf> {
     found.pop()
 }
 
+#[expect(clippy::disallowed_methods, reason = "a test waits for a process")]
 fn start() -> Option<Server> {
     let (initdb, postgres) = (tool("initdb")?, tool("postgres")?);
     let home = tempfile::Builder::new().prefix("kron-pg").tempdir_in("/tmp").unwrap().keep();
