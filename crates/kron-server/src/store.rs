@@ -144,6 +144,9 @@ pub trait Store: Tokens {
     /// Leaves what only one node can have to another, since this one ends.
     async fn retire(&self);
 
+    /// Whether this node does what one does for all: it evaluates cron jobs, and tells webhooks.
+    fn leads(&self) -> bool;
+
     /// When time alone will next change something.
     fn due(&self) -> watch::Receiver<Due>;
 

@@ -17,6 +17,7 @@ pub(super) mod server;
 mod tests;
 mod tokens;
 mod trouble;
+mod webhooks;
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ use crate::members::Members;
 use crate::metrics::Metrics;
 use crate::note::Note;
 use crate::refusal::{Code, Refusal};
+use crate::webhook::{self, Delivery, Webhook};
 
 use super::{
     Answer, Beat, Beaten, Change, Changed, Cluster, DeadStats, Due, EventQuery, Events, Fetch, JobFilter,
@@ -565,6 +567,30 @@ impl Store for Postgres {
         read!(self.core, |desk| touch(&mut desk))
     }
 
+    async fn add_webhook(&self, webhook: Webhook) -> Answer<()> {
+        write!(self.core, |desk| webhooks::add(&mut desk, &webhook))
+    }
+
+    async fn webhook(&self, id: &str) -> Answer<Option<Webhook>> {
+        read!(self.core, |desk| webhooks::one(&mut desk, id))
+    }
+
+    async fn webhooks(&self) -> Answer<Vec<Webhook>> {
+        read!(self.core, |desk| webhooks::all(&mut desk))
+    }
+
+    async fn change_webhook(&self, id: &str, change: webhook::Change, now: Timestamp) -> Answer<Webhook> {
+        write!(self.core, |desk| webhooks::change(&mut desk, id, change.clone(), now))
+    }
+
+    async fn remove_webhook(&self, id: &str) -> Answer<Option<Webhook>> {
+        write!(self.core, |desk| webhooks::remove(&mut desk, id))
+    }
+
+    async fn deliveries(&self, webhook_id: &str) -> Answer<Vec<Delivery>> {
+        read!(self.core, |desk| webhooks::deliveries(&mut desk, webhook_id))
+    }
+
     async fn cluster(&self) -> Answer<Cluster> {
         read!(self.core, |desk| cluster(&mut desk, &self.core.node))
     }
@@ -574,6 +600,10 @@ impl Store for Postgres {
         if self.core.nudge.send(Nudge::End(tell)).await.is_ok() {
             let _ = tokio::time::timeout(RELEASE_MAX, told).await;
         }
+    }
+
+    fn leads(&self) -> bool {
+        self.core.lease.borrow().is_some_and(Lease::holds)
     }
 
     fn due(&self) -> watch::Receiver<Due> {
@@ -590,7 +620,11 @@ impl Store for Postgres {
 }
 
 async fn forget(desk: &mut Desk) -> Outcome<()> {
-    desk.execute(sqlx::query("TRUNCATE jobs, queues, workers, crons, occurrences, events")).await.map(drop)
+    desk.execute(sqlx::query(
+        "TRUNCATE jobs, queues, workers, crons, occurrences, events, webhooks, deliveries",
+    ))
+    .await
+    .map(drop)
 }
 
 /// Only a row that is locked for writing tells whether writes succeed.

@@ -314,6 +314,10 @@ impl Store for Sqlite {
 
     async fn retire(&self) {}
 
+    fn leads(&self) -> bool {
+        true
+    }
+
     fn due(&self) -> watch::Receiver<Due> {
         self.writer.due.clone()
     }

@@ -38,7 +38,7 @@ pub(super) async fn change(
     let job = &mut kept.job;
     let changed = match change {
         Change::Activate => job.activate(now),
-        Change::Ack { worker_id, result } => job.ack(worker_id.as_deref(), result, now),
+        Change::Ack { worker_id, fence, result } => job.ack(worker_id.as_deref(), fence, result, now),
         Change::Cancel => job.cancel(None, now),
         Change::Nack(nack) => job.nack(nack, luck(), now),
         Change::Report(progress) => {

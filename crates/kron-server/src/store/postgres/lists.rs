@@ -239,15 +239,17 @@ pub(super) struct Ends {
     pub(super) settled: i64,
     /// The last one.
     pub(super) last: i64,
+    /// The first one that is kept.
+    pub(super) first: i64,
 }
 
 pub(super) async fn ends(desk: &mut Desk) -> Outcome<Ends> {
     let sql = format!(
         "SELECT coalesce((SELECT max(seq) FROM events WHERE seq < {SETTLED}), 0), \
-         coalesce((SELECT max(seq) FROM events), 0)"
+         coalesce((SELECT max(seq) FROM events), 0), coalesce((SELECT min(seq) FROM events), 0)"
     );
     let row = desk.row(sqlx::query(&sql)).await?.ok_or(sqlx::Error::RowNotFound)?;
-    Ok(Ends { settled: row.try_get(0)?, last: row.try_get(1)? })
+    Ok(Ends { settled: row.try_get(0)?, last: row.try_get(1)?, first: row.try_get(2)? })
 }
 
 pub(super) async fn events(desk: &mut Desk, query: &EventQuery) -> Outcome<(Events, Ends)> {
@@ -291,7 +293,16 @@ pub(super) async fn events(desk: &mut Desk, query: &EventQuery) -> Outcome<(Even
         }
         (cursor, _) => cursor,
     };
-    Ok((Events { events: found, through: looked.unsigned_abs(), cursor, has_more: looked < last }, ends))
+    Ok((
+        Events {
+            events: found,
+            first: ends.first.unsigned_abs(),
+            through: looked.unsigned_abs(),
+            cursor,
+            has_more: looked < last,
+        },
+        ends,
+    ))
 }
 
 fn event(row: &PgRow) -> Outcome<Stored> {

@@ -10,7 +10,10 @@ struct Step {
 }
 
 /// All steps, in order.
-const STEPS: [Step; 1] = [Step { number: 1, breaks: true, sql: include_str!("steps/001.sql") }];
+const STEPS: [Step; 2] = [
+    Step { number: 1, breaks: true, sql: include_str!("steps/001.sql") },
+    Step { number: 2, breaks: false, sql: include_str!("steps/002.sql") },
+];
 
 /// Whoever changes the tables holds this lock, so that nodes that start together do it once.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(6171802030)";

@@ -179,7 +179,7 @@ fn tables_of_a_newer_version_are_refused_if_they_cannot_be_used() {
         let refused = Postgres::open(&place, rules(), "test".into(), zones).await.unwrap_err();
         assert_eq!(
             refused,
-            "expected tables up to step 1, but found step 99, which this kron-server does not know: a newer one has \
+            "expected tables up to step 2, but found step 99, which this kron-server does not know: a newer one has \
              changed the database; use that version, or another database"
         );
     });
