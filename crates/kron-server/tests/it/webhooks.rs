@@ -575,7 +575,7 @@ fn a_kill_between_telling_and_writing_it_down_repeats_and_loses_nothing() {
         // The receiver hears of some, and the server is killed before it can know that: while it waits for the answer,
         // or when the answer has just been sent.
         let heard = receiver.told().len() + round % 3;
-        let silent = round % 2 == 0;
+        let silent = round.is_multiple_of(2);
         let count = Arc::clone(&receiver.told);
         receiver.answer(move |_| if silent && count.lock().unwrap().len() > heard { 0 } else { 200 });
         for _ in 0..5 {
