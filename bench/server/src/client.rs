@@ -84,7 +84,8 @@ impl Client {
 
     /// Follows events; every line of data is handed over until it says stop.
     pub fn follow(mut self, path: &str, mut each: impl FnMut(&Value) -> bool) {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n\r\n", self.host);
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n\r\n", self.host);
         self.stream.get_mut().write_all(request.as_bytes()).unwrap();
         self.head();
         loop {

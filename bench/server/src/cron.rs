@@ -31,7 +31,12 @@ pub fn measure(binary: &Path) {
             client.post("/ojs/v1/cron", &body.to_string());
             1
         });
-        println!("registered {done} in {} ({:.0} a second, load {})", show(took), done as f64 / took.as_secs_f64(), load());
+        println!(
+            "registered {done} in {} ({:.0} a second, load {})",
+            show(took),
+            done as f64 / took.as_secs_f64(),
+            load()
+        );
         took
     };
     let waiting = REGISTERED - DUE;
@@ -56,13 +61,24 @@ pub fn measure(binary: &Path) {
     let [p50, p90, p99, max] = [0.5, 0.9, 0.99, 1.0].map(|part| show(percentile(&late, part)));
     println!(
         "told to a client after their second had begun: first {}, p50 {p50}, p90 {p90}, p99 {p99}, last {max} ({:.2} s of processor time, load {})",
-        show(late[0]), server.cpu() - before, load(),
+        show(late[0]),
+        server.cpu() - before,
+        load(),
     );
-    println!("  {}", if late[DUE - 1] <= Duration::from_secs(2) { "within two seconds" } else { "NOT within two seconds" });
+    println!(
+        "  {}",
+        if late[DUE - 1] <= Duration::from_secs(2) { "within two seconds" } else { "NOT within two seconds" }
+    );
 
     let began = Instant::now();
     let list = Client::new(&server.address).get("/ojs/v1/cron");
-    println!("listed as a whole: {} MB in {}; most memory of the server {} MB, now {} MB", list.len() >> 20, show(began.elapsed()), server.memory().0, server.memory().1);
+    println!(
+        "listed as a whole: {} MB in {}; most memory of the server {} MB, now {} MB",
+        list.len() >> 20,
+        show(began.elapsed()),
+        server.memory().0,
+        server.memory().1
+    );
     let began = Instant::now();
     Client::new(&server.address).get("/kron/v1/cron/job-090001/occurrences?limit=200");
     println!("the record of one of them: {}", show(began.elapsed()));

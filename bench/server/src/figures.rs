@@ -21,10 +21,7 @@ pub fn load() -> String {
 }
 
 pub fn head(what: &str) {
-    println!(
-        "\n{what:<44} {:>10} {:>9} {:>9} {:>9}   load",
-        "a second", "p50", "p99", "max"
-    );
+    println!("\n{what:<44} {:>10} {:>9} {:>9} {:>9}   load", "a second", "p50", "p99", "max");
 }
 
 /// Prints how many were done a second, and how long each request took.

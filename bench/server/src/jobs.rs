@@ -37,7 +37,8 @@ pub fn measure(binary: &Path) {
         let ids = Mutex::new(Vec::new());
         let fetch = json!({"queues": [queue], "worker_id": "bench"}).to_string();
         let (done, took, each) = together(clients, times, connect, |client| {
-            let answer: Value = serde_json::from_slice(&client.post("/ojs/v1/workers/fetch", &fetch)).unwrap();
+            let answer: Value =
+                serde_json::from_slice(&client.post("/ojs/v1/workers/fetch", &fetch)).unwrap();
             ids.lock().unwrap().push(answer["job"]["id"].as_str().unwrap().to_owned());
             1
         });
@@ -51,10 +52,11 @@ pub fn measure(binary: &Path) {
         line(&format!("ack, {clients} clients"), done, took, each);
 
         let batch = json!({"jobs": vec![job(&queue); BATCH]}).to_string();
-        let (done, took, each) = together(clients, JOBS.div_ceil(BATCH).div_ceil(clients).max(2), connect, |client| {
-            client.post("/ojs/v1/jobs/batch", &batch);
-            BATCH
-        });
+        let (done, took, each) =
+            together(clients, JOBS.div_ceil(BATCH).div_ceil(clients).max(2), connect, |client| {
+                client.post("/ojs/v1/jobs/batch", &batch);
+                BATCH
+            });
         line(&format!("push of {BATCH} at once, {clients} clients"), done, took, each);
     }
     println!("most memory {} MB, {:.1} s of processor time", server.memory().0, server.cpu());

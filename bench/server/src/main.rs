@@ -3,6 +3,8 @@
 //!
 //! The server is a process of its own with its defaults, and its clients are threads that each keep one connection.
 
+#![allow(clippy::disallowed_methods, reason = "time is what is measured")]
+
 mod bare;
 mod client;
 mod cron;

@@ -6,7 +6,9 @@ use crate::server::place;
 
 pub fn measure() {
     let Some(python) = std::env::var_os("KRON_BENCH_PYTHON") else {
-        println!("\nhuey is left out: KRON_BENCH_PYTHON names no Python that has it (scripts/bench server installs it)");
+        println!(
+            "\nhuey is left out: KRON_BENCH_PYTHON names no Python that has it (scripts/bench server installs it)"
+        );
         return;
     };
     let home = tempfile::Builder::new().prefix("kron-bench").tempdir_in(place()).unwrap();

@@ -25,24 +25,40 @@ pub fn measure(binary: &Path) {
     let mut silent = Vec::with_capacity(FOLLOWERS);
     for _ in 0..FOLLOWERS {
         let mut stream = TcpStream::connect(&server.address).unwrap();
-        let request = format!("GET /ojs/v1/events HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n\r\n", server.address);
+        let request = format!(
+            "GET /ojs/v1/events HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n\r\n",
+            server.address
+        );
         stream.write_all(request.as_bytes()).unwrap();
         silent.push(stream);
     }
     println!("connected in {:.1} s", began.elapsed().as_secs_f64());
     let one = job("q").to_string();
     for round in 1..=3 {
-        let (done, took, each) = together(16, 200, || Client::new(&server.address), |client| {
-            client.post("/ojs/v1/jobs", &one);
-            1
-        });
+        let (done, took, each) = together(
+            16,
+            200,
+            || Client::new(&server.address),
+            |client| {
+                client.post("/ojs/v1/jobs", &one);
+                1
+            },
+        );
         line(&format!("push, 16 clients, round {round}"), done, took, each);
     }
-    let (done, took, each) = together(1, 20, || Client::new(&server.address), |client| {
-        client.get("/healthz");
-        1
-    });
+    let (done, took, each) = together(
+        1,
+        20,
+        || Client::new(&server.address),
+        |client| {
+            client.get("/healthz");
+            1
+        },
+    );
     line("health, 1 client", done, took, each);
     let (most, now) = server.memory();
-    println!("memory {before} MB before, {now} MB now, {most} MB at most; {:.1} s of processor time", server.cpu());
+    println!(
+        "memory {before} MB before, {now} MB now, {most} MB at most; {:.1} s of processor time",
+        server.cpu()
+    );
 }

@@ -72,14 +72,18 @@ pub(super) fn turn_due(
     let due: Vec<Cron> = desk.many(sql, &[&stamp.as_second(), &(TURNS_MAX as u64)], body)?;
     let more = due.len() == TURNS_MAX;
     for mut cron in due {
-        // One cron job's trouble is not another's.
-        let settled = desk.in_savepoint(|desk| settle(desk, rules, zones, &mut cron, stamp, actual));
-        if let Err(refusal) = settled {
-            let name = &cron.definition.name;
-            tracing::error!(cron = name, error = refusal.message, "could not settle a cron job");
-            cron.next_look = stamp.checked_add(LOOK_AGAIN).ok();
-            let look = cron.next_look.map(Timestamp::as_second);
-            desk.execute("UPDATE crons SET next_look = ?2 WHERE name = ?1", &[name, &look])?;
+        match look_at(desk, rules, zones, &mut cron, stamp, actual) {
+            // Whatever fails from here on is the store's trouble, and undoes all of it: a savepoint for each would
+            // cost as much as the rest.
+            Ok(Some((compiled, turn))) => carry_out(desk, zones, &mut cron, &compiled, turn, actual)?,
+            Ok(None) => {}
+            // One cron job's trouble is not another's.
+            Err(refusal) => {
+                let name = &cron.definition.name;
+                tracing::error!(cron = name, error = refusal.message, "could not settle a cron job");
+                let look = stamp.checked_add(LOOK_AGAIN).ok().map(Timestamp::as_second);
+                desk.execute("UPDATE crons SET next_look = ?2 WHERE name = ?1", &[name, &look])?;
+            }
         }
     }
     Ok(more)
@@ -94,13 +98,28 @@ fn settle(
     stamp: Timestamp,
     actual: Timestamp,
 ) -> Answer<()> {
+    match look_at(desk, rules, zones, cron, stamp, actual)? {
+        Some((compiled, turn)) => carry_out(desk, zones, cron, &compiled, turn, actual),
+        None => Ok(()),
+    }
+}
+
+/// Decides what to do about what one cron job has due, and writes nothing yet.
+fn look_at(
+    desk: &Desk<'_>,
+    rules: &Rules,
+    zones: &Zones,
+    cron: &mut Cron,
+    stamp: Timestamp,
+    actual: Timestamp,
+) -> Answer<Option<(Compiled, Turn)>> {
     if cron.next_look.is_none_or(|look| look > stamp) {
-        return Ok(());
+        return Ok(None);
     }
     let compiled = cron.definition.compile(cron.anchor, zones)?;
     let active = desk.active(&cron.definition.name, rules.counting)?;
     let turn = cron.turn(&compiled, &active, stamp, actual);
-    carry_out(desk, zones, cron, &compiled, turn, actual)
+    Ok(Some((compiled, turn)))
 }
 
 /// Settles what a cron job has due before it is changed. One that cannot be compiled any more, because its zone is
