@@ -21,20 +21,30 @@ pub(crate) struct Contestant {
     pub(crate) pass: Box<dyn Fn()>,
     /// The answers in the same order, as seconds of Unix time.
     pub(crate) answers: Vec<Option<i64>>,
+    /// How many starts each expression is asked about.
+    pub(crate) starts: usize,
 }
+
+/// It walks day by day and minute by minute, and would take minutes for what the others do in milliseconds.
+const STARTS_OF_CRONEXPR: usize = 40;
 
 /// All crates that can read all of the expressions, Kron first.
 pub(crate) fn all(expressions: &[&str], zone: Zone, starts: &[i64]) -> Vec<Contestant> {
+    let by_chrono = match zone {
+        Zone::Utc => zoned(expressions, &Utc, starts),
+        Zone::NewYork => zoned(expressions, &chrono_tz::America::New_York, starts),
+        Zone::Paris => zoned(expressions, &chrono_tz::Europe::Paris, starts),
+        Zone::LordHowe => zoned(expressions, &chrono_tz::Australia::Lord_Howe, starts),
+        Zone::Kolkata => zoned(expressions, &chrono_tz::Asia::Kolkata, starts),
+        Zone::Baghdad => zoned(expressions, &chrono_tz::Asia::Baghdad, starts),
+        Zone::Scoresbysund => zoned(expressions, &chrono_tz::America::Scoresbysund, starts),
+    };
     let mut all: Vec<Option<Contestant>> = vec![kron(expressions, zone, starts)];
-    match zone {
-        Zone::Utc => {
-            all.extend(zoned(expressions, &Utc, starts));
-            all.push(cronchik(expressions, starts));
-            all.push(saffron(expressions, starts));
-        }
-        Zone::NewYork => all.extend(zoned(expressions, &chrono_tz::America::New_York, starts)),
-        Zone::Baghdad => all.extend(zoned(expressions, &chrono_tz::Asia::Baghdad, starts)),
-        Zone::Scoresbysund => all.extend(zoned(expressions, &chrono_tz::America::Scoresbysund, starts)),
+    all.extend(by_chrono);
+    all.push(cronexpr(expressions, zone, starts));
+    if zone == Zone::Utc {
+        all.push(cronchik(expressions, starts));
+        all.push(saffron(expressions, starts));
     }
     all.into_iter().flatten().collect()
 }
@@ -43,7 +53,7 @@ pub(crate) fn all(expressions: &[&str], zone: Zone, starts: &[i64]) -> Vec<Conte
 type Parser = fn(&str) -> bool;
 
 /// What is measured for reading an expression: everything up to a form that can be asked.
-pub(crate) const PARSERS: [(&str, Parser); 8] = [
+pub(crate) const PARSERS: [(&str, Parser); 9] = [
     (KRON, |text| black_box(Expr::parse(text, Dialect::Ojs)).is_ok()),
     ("kron+compile", |text| {
         Expr::parse(text, Dialect::Ojs).is_ok_and(|expr| black_box(expr.compile(&utc(), Dst::KRON)).is_ok())
@@ -52,6 +62,7 @@ pub(crate) const PARSERS: [(&str, Parser); 8] = [
     ("cron", |text| black_box(cron::Schedule::from_str(text)).is_ok()),
     ("cron-lite", |text| black_box(cron_lite::Schedule::new(text)).is_ok()),
     ("cron-parser", |text| black_box(cron_parser::Schedule::parse(text)).is_ok()),
+    ("cronexpr", |text| black_box(::cronexpr::parse_crontab(text)).is_ok()),
     ("cronchik", |text| black_box(cronchik::CronSchedule::parse_str(text)).is_ok()),
     ("saffron", |text| black_box(text.parse::<saffron::Cron>()).is_ok()),
 ];
@@ -62,6 +73,8 @@ pub(crate) fn spelled(name: &str, text: &str) -> String {
     match (name, fields.len()) {
         // The second comes first, always.
         ("cron", 5) => format!("0 {text}"),
+        // The zone comes last, always.
+        ("cronexpr", _) => format!("{text} UTC"),
         // Of the two day fields, the one that does not matter is a question mark.
         ("cron-lite", count) => {
             let mut fields = fields;
@@ -145,6 +158,17 @@ where
     ]
 }
 
+fn cronexpr(expressions: &[&str], zone: Zone, starts: &[i64]) -> Option<Contestant> {
+    contestant(
+        "cronexpr",
+        expressions,
+        |text| ::cronexpr::parse_crontab(&text.replace("UTC", zone.name())).ok(),
+        starts.iter().take(STARTS_OF_CRONEXPR).map(|at| Timestamp::from_second(*at).expect("in range")).collect(),
+        |schedule, start| schedule.find_next(::cronexpr::MakeTimestamp(*start)),
+        |answer| Some(answer.ok()?.timestamp().as_second()),
+    )
+}
+
 fn cronchik(expressions: &[&str], starts: &[i64]) -> Option<Contestant> {
     let start = |at: &i64| time::OffsetDateTime::from_unix_timestamp(*at).expect("in range");
     contestant(
@@ -179,8 +203,9 @@ fn contestant<S: 'static, T: 'static, R: 'static>(
     let schedules = expressions.iter().map(|text| read(&spelled(name, text))).collect::<Option<Vec<S>>>()?;
     let ask = || schedules.iter().flat_map(|s| starts.iter().map(|t| seconds(next(s, t)))).collect();
     let Ok(answers) = quietly(ask) else {
-        return Some(Contestant { name, asks: 0, pass: Box::new(|| ()), answers: Vec::new() });
+        return Some(Contestant { name, asks: 0, pass: Box::new(|| ()), answers: Vec::new(), starts: 1 });
     };
+    let count = starts.len();
     let pass = move || {
         for schedule in &schedules {
             for start in &starts {
@@ -188,7 +213,7 @@ fn contestant<S: 'static, T: 'static, R: 'static>(
             }
         }
     };
-    Some(Contestant { name, asks: answers.len(), pass: Box::new(pass), answers })
+    Some(Contestant { name, asks: answers.len(), pass: Box::new(pass), answers, starts: count })
 }
 
 /// Some peers panic on what they cannot answer. That is an outcome, and needs no backtrace.
@@ -198,4 +223,34 @@ fn quietly(ask: impl FnOnce() -> Vec<Option<i64>>) -> std::thread::Result<Vec<Op
     let answers = catch_unwind(AssertUnwindSafe(ask));
     set_hook(hook);
     answers
+}
+
+/// Lists so many occurrences from a start; the last is what came of it.
+pub(crate) type Listing = (&'static str, Box<dyn Fn() -> Option<i64>>);
+
+/// Kron and the two crates that are fastest at one occurrence, in UTC.
+pub(crate) fn listings(expression: &str, start: i64, count: usize) -> Vec<Listing> {
+    let schedule = Expr::parse(expression, Dialect::Ojs).ok();
+    let kron = schedule.and_then(|expr| expr.compile(&utc(), Dst::KRON).ok()).map(|schedule| {
+        let start = Timestamp::from_second(start).expect("in range");
+        let list = move || black_box(&schedule).occurrences_after(start).take(count).last().map(|at| at.as_second());
+        (KRON, Box::new(list) as Box<dyn Fn() -> Option<i64>>)
+    });
+    let cronchik = cronchik::CronSchedule::parse_str(expression).ok().map(|schedule| {
+        let start = time::OffsetDateTime::from_unix_timestamp(start).expect("in range");
+        let list = move || {
+            let last = (0..count).fold(start, |at, _| black_box(&schedule).next_time_from(at));
+            Some(last.unix_timestamp())
+        };
+        ("cronchik", Box::new(list) as Box<dyn Fn() -> Option<i64>>)
+    });
+    let saffron = expression.parse::<saffron::Cron>().ok().map(|schedule| {
+        let start = Utc.timestamp_opt(start, 0).unwrap();
+        let list = move || {
+            let last = (0..count).try_fold(start, |at, _| black_box(&schedule).next_after(at));
+            last.map(|at| at.timestamp())
+        };
+        ("saffron", Box::new(list) as Box<dyn Fn() -> Option<i64>>)
+    });
+    [kron, cronchik, saffron].into_iter().flatten().collect()
 }

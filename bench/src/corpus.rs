@@ -26,17 +26,17 @@ pub(crate) const CLASSES: [Class; 15] = [
     Class { name: "01-every-minute", expressions: &["* * * * *"], goals: goals(8.0, 20.0) },
     Class {
         name: "02-every-n-min",
-        expressions: &["*/5 * * * *", "*/15 * * * *", "*/2 * * * *", "*/30 * * * *"],
+        expressions: &["*/5 * * * *", "*/15 * * * *", "*/2 * * * *", "*/30 * * * *", "*/10 * * * *"],
         goals: goals(8.0, 20.0),
     },
     Class {
         name: "03-hourly",
-        expressions: &["0 * * * *", "17 * * * *", "0 */2 * * *", "30 */6 * * *"],
+        expressions: &["0 * * * *", "17 * * * *", "0 */2 * * *", "30 */6 * * *", "45 */3 * * *"],
         goals: goals(8.0, 20.0),
     },
     Class {
         name: "04-daily",
-        expressions: &["0 0 * * *", "30 2 * * *", "0 12 * * *", "15 3 * * *"],
+        expressions: &["0 0 * * *", "30 2 * * *", "0 12 * * *", "15 3 * * *", "45 23 * * *"],
         goals: goals(8.0, 20.0),
     },
     Class {
@@ -46,29 +46,29 @@ pub(crate) const CLASSES: [Class; 15] = [
     },
     Class {
         name: "06-monthly",
-        expressions: &["0 0 1 * *", "0 0 15 * *", "30 4 1,15 * *", "0 6 31 * *"],
+        expressions: &["0 0 1 * *", "0 0 15 * *", "30 4 1,15 * *", "0 6 31 * *", "0 3 2-5 * *"],
         goals: goals(3.5, 6.0),
     },
     Class {
         name: "07-yearly",
-        expressions: &["0 0 1 1 *", "0 0 25 12 *", "30 8 4 JUL *", "0 12 1 1,7 *"],
+        expressions: &["0 0 1 1 *", "0 0 25 12 *", "30 8 4 JUL *", "0 12 1 1,7 *", "0 0 31 10 *"],
         goals: goals(3.5, 6.0),
     },
-    Class { name: "08-feb29", expressions: &["0 0 29 2 *", "30 12 29 FEB *"], goals: goals(3.5, 6.0) },
-    Class { name: "09-feb29-dow", expressions: &["0 0 29 2 MON", "0 12 29 2 FRI"], goals: goals(3.5, 30.0) },
+    Class { name: "08-feb29", expressions: &["0 0 29 2 *", "30 12 29 FEB *", "15 6 29 2 *"], goals: goals(3.5, 6.0) },
+    Class { name: "09-feb29-dow", expressions: &["0 0 29 2 MON", "0 12 29 2 FRI", "30 8 29 2 SUN"], goals: goals(3.5, 30.0) },
     Class {
         name: "10-last-dom",
-        expressions: &["0 0 L * *", "30 18 L * *", "0 12 L 2,6,9 *"],
+        expressions: &["0 0 L * *", "30 18 L * *", "0 12 L 2,6,9 *", "15 8 L 1-6 *"],
         goals: goals(3.5, 13.0),
     },
     Class {
         name: "11-nearest-wd",
-        expressions: &["0 9 15W * *", "0 0 1W * *", "30 6 30W * *"],
+        expressions: &["0 9 15W * *", "0 0 1W * *", "30 6 30W * *", "0 12 10W 3,9 *"],
         goals: goals(3.5, 13.0),
     },
     Class {
         name: "12-nth-dow",
-        expressions: &["0 9 * * MON#1", "0 2 * * SUN#2", "0 0 * * FRI#3", "30 7 * * TUE#5"],
+        expressions: &["0 9 * * MON#1", "0 2 * * SUN#2", "0 0 * * FRI#3", "30 7 * * TUE#5", "0 9 * 3 THU#4"],
         goals: goals(3.5, 13.0),
     },
     Class {
@@ -123,6 +123,11 @@ const fn case(name: &'static str, expression: &'static str, zone: Zone, start: &
 pub(crate) enum Zone {
     Utc,
     NewYork,
+    Paris,
+    /// Half an hour of daylight saving.
+    LordHowe,
+    /// None.
+    Kolkata,
     /// Only for [`CASES`].
     Baghdad,
     /// Only for [`CASES`].
@@ -130,12 +135,15 @@ pub(crate) enum Zone {
 }
 
 impl Zone {
-    pub(crate) const ALL: [Zone; 2] = [Zone::Utc, Zone::NewYork];
+    pub(crate) const ALL: [Zone; 5] = [Zone::Utc, Zone::NewYork, Zone::Paris, Zone::LordHowe, Zone::Kolkata];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Zone::Utc => "UTC",
             Zone::NewYork => "America/New_York",
+            Zone::Paris => "Europe/Paris",
+            Zone::LordHowe => "Australia/Lord_Howe",
+            Zone::Kolkata => "Asia/Kolkata",
             Zone::Baghdad => "Asia/Baghdad",
             Zone::Scoresbysund => "America/Scoresbysund",
         }

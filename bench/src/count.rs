@@ -1,58 +1,108 @@
-//! What callgrind counts: one call, so that the number is exact. scripts/bench runs valgrind.
-
-use std::hint::black_box;
-use std::process::ExitCode;
+//! What callgrind counts: single calls, so that the numbers are exact. scripts/bench runs valgrind.
 
 use jiff::Timestamp;
-use kron_schedule::{Dialect, Dst, Expr, Schedule};
 
-use crate::contestant::kron_zone;
+use crate::contestant::{self, KRON, PARSERS, spelled};
 use crate::corpus::{CASES, CLASSES, Zone};
 
-/// The names that `run` takes, with a space for what separates their parts.
-pub(crate) fn list() {
-    for case in cases() {
-        println!("{}", case.0);
+/// Makes each call that the contestant can make, once, and names it: those that were counted, in order, and then
+/// those that Kron refuses.
+pub(crate) fn run(who: &str) {
+    let (counted, refused): (Vec<_>, Vec<_>) = calls()
+        .into_iter()
+        .filter_map(|call| Some((call.made_by(who)?, call.name)))
+        .partition(|(made, _)| *made == Made::Counted);
+    for (made, name) in counted.iter().chain(&refused) {
+        println!("{name}|{}", if *made == Made::Counted { "" } else { "refused when it is compiled" });
     }
 }
 
-pub(crate) fn run(name: &str) -> ExitCode {
-    let Some((_, text, zone, start)) = cases().into_iter().find(|case| case.0 == name) else {
-        eprintln!("no case is called {name:?}");
-        return ExitCode::from(2);
-    };
-    let expr = Expr::parse(text, Dialect::Ojs).expect("the corpus is legal");
-    let start: Timestamp = start.parse().expect("an instant");
-    match expr.compile(&kron_zone(zone), Dst::KRON) {
-        Ok(schedule) => println!("{:?}", measured(black_box(&schedule), black_box(start))),
-        Err(error) => println!("refused: {error}"),
+/// Kron and its peers.
+pub(crate) fn contestants() {
+    for (name, _) in PARSERS.iter().filter(|(name, _)| *name != "kron+compile") {
+        println!("{name}");
     }
-    ExitCode::SUCCESS
+}
+
+#[derive(PartialEq)]
+enum Made {
+    Counted,
+    /// There is nothing to ask.
+    Refused,
+}
+
+struct Call {
+    name: String,
+    expression: &'static str,
+    what: What,
+}
+
+enum What {
+    /// The next occurrence in a zone after an instant.
+    Next(Zone, i64),
+    /// From text to something that can be asked, in UTC.
+    Parse,
+}
+
+/// The worst cases, and the first expression of each class: from an ordinary moment, and from its text.
+fn calls() -> Vec<Call> {
+    let instant = |text: &str| text.parse::<Timestamp>().expect("an instant").as_second();
+    let worst = CASES.iter().map(|case| Call {
+        name: case.name.to_string(),
+        expression: case.expression,
+        what: What::Next(case.zone, instant(case.start)),
+    });
+    let next = CLASSES.iter().flat_map(|class| {
+        [Zone::Utc, Zone::NewYork].map(|zone| Call {
+            name: format!("{} {}", class.name, zone.name()),
+            expression: class.expressions[0],
+            what: What::Next(zone, instant("2026-06-15T12:34:56Z")),
+        })
+    });
+    let parse = CLASSES.iter().map(|class| Call {
+        name: format!("{} parse", class.name),
+        expression: class.expressions[0],
+        what: What::Parse,
+    });
+    worst.chain(next).chain(parse).collect()
+}
+
+impl Call {
+    /// Nothing if that contestant cannot make the call.
+    fn made_by(&self, who: &str) -> Option<Made> {
+        match self.what {
+            What::Next(zone, start) => {
+                let all = contestant::all(&[self.expression], zone, &[start]);
+                let Some(contestant) = all.iter().find(|contestant| contestant.name == who) else {
+                    return (who == KRON).then_some(Made::Refused);
+                };
+                if contestant.asks == 0 {
+                    return None; // it panics
+                }
+                measured(&*contestant.pass);
+            }
+            What::Parse => {
+                let (name, read) = PARSERS.iter().find(|(name, _)| *name == who)?;
+                let text = spelled(name, self.expression);
+                // Once before, so that what is made only once is there.
+                if !read(&text) {
+                    return None;
+                }
+                measured(&|| assert!(read(&text)));
+            }
+        }
+        Some(Made::Counted)
+    }
+}
+
+fn measured(call: &dyn Fn()) {
+    kron_bench_measured(&call);
 }
 
 /// Callgrind collects while this runs.
 #[inline(never)]
 #[expect(unsafe_code, reason = "valgrind finds it by its name")]
 #[unsafe(no_mangle)]
-extern "C" fn kron_bench_measured(schedule: &Schedule, start: &Timestamp, next: &mut Option<Timestamp>) {
-    *next = schedule.next_after(*start);
-}
-
-fn measured(schedule: &Schedule, start: Timestamp) -> Option<Timestamp> {
-    let mut next = None;
-    kron_bench_measured(schedule, &start, &mut next);
-    next
-}
-
-type Named = (String, &'static str, Zone, &'static str);
-
-/// The worst cases, and the first expression of each class from an ordinary moment.
-fn cases() -> Vec<Named> {
-    let worst = CASES.iter().map(|case| (case.name.to_string(), case.expression, case.zone, case.start));
-    let classes = CLASSES.iter().flat_map(|class| {
-        Zone::ALL.map(|zone| {
-            (format!("{} {}", class.name, zone.name()), class.expressions[0], zone, "2026-06-15T12:34:56Z")
-        })
-    });
-    worst.chain(classes).collect()
+extern "C" fn kron_bench_measured(call: &&dyn Fn()) {
+    call();
 }

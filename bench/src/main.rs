@@ -16,11 +16,11 @@ fn main() -> ExitCode {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["schedule", "text"] => print!("{}", report::text(&measure::everything())),
         ["schedule", "json"] => print!("{}", report::json(&measure::everything())),
-        ["count", "--list"] => count::list(),
-        ["count", name] => return count::run(name),
+        ["count"] => count::contestants(),
+        ["count", who] => count::run(who),
         _ => {
             eprintln!(
-                "usage: kron-bench schedule text|json, kron-bench count --list|CASE (scripts/bench calls it)"
+                "usage: kron-bench schedule text|json, kron-bench count [WHO] (scripts/bench calls it)"
             );
             return ExitCode::from(2);
         }

@@ -69,7 +69,13 @@ impl Field {
 
     /// All values of the field, as bits.
     pub(crate) const fn all(self) -> u64 {
-        progression(self.min(), self.max(), 1)
+        match self {
+            Field::Second | Field::Minute => const { progression(0, 59, 1) },
+            Field::Hour => const { progression(0, 23, 1) },
+            Field::Day => const { progression(1, 31, 1) },
+            Field::Month => const { progression(1, 12, 1) },
+            Field::Weekday => const { progression(0, 6, 1) },
+        }
     }
 }
 
@@ -79,8 +85,11 @@ impl fmt::Display for Field {
     }
 }
 
-/// The bits `from`, `from + step`, … up to `to`. The loop runs at most 60 times.
+/// The bits `from`, `from + step`, … up to `to`, which is below 64. The loop runs at most 30 times.
 pub(crate) const fn progression(from: u32, to: u32, step: u32) -> u64 {
+    if step == 1 {
+        return u64::MAX >> (63 - to) & u64::MAX << from;
+    }
     let mut bits = 0;
     let mut value = from;
     while value <= to {

@@ -100,6 +100,7 @@ pub mod fuzzy;
 mod occurrences;
 mod parse;
 mod pattern;
+mod plain;
 mod schedule;
 pub mod suggest;
 mod warning;

@@ -26,7 +26,7 @@ impl Schedule {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn occurrences_after(&self, instant: Timestamp) -> OccurrencesAfter<'_> {
-        OccurrencesAfter { schedule: self, after: Some(instant) }
+        OccurrencesAfter { schedule: self, after: Some(instant), rest: Minutes::default() }
     }
 
     /// All occurrences at or before an instant, the latest first.
@@ -103,13 +103,31 @@ impl Schedule {
 pub struct OccurrencesAfter<'s> {
     schedule: &'s Schedule,
     after: Option<Timestamp>,
+    /// What follows in the same hour, so that it need not be searched for.
+    rest: Minutes,
+}
+
+/// Some minutes of an hour. Bit n stands for `begin` and n minutes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Minutes {
+    pub(crate) begin: i64,
+    pub(crate) bits: u64,
 }
 
 impl Iterator for OccurrencesAfter<'_> {
     type Item = Timestamp;
 
     fn next(&mut self) -> Option<Timestamp> {
+        if self.rest.bits != 0 {
+            let minute = i64::from(self.rest.bits.trailing_zeros());
+            self.rest.bits &= self.rest.bits - 1;
+            self.after = Some(to_timestamp(self.rest.begin + minute * 60));
+            return self.after;
+        }
         self.after = self.schedule.next_after(self.after?);
+        if let (Kind::Calendar(calendar), Some(at)) = (self.schedule.kind(), self.after) {
+            self.rest = calendar.rest_of_hour(at.as_second());
+        }
         self.after
     }
 }

@@ -15,6 +15,7 @@ use crate::dialect::Dialect;
 use crate::error::{ErrorKind, ParseError};
 use crate::expr::{Cron, Days, Expr, Fields, Shape, Span, Values, Weekdays, ones};
 use crate::field::{Field, progression};
+use crate::plain::plain;
 use crate::suggest::did_you_mean;
 
 /// The longest text taken for an expression: with every value of every field written out it would
@@ -32,34 +33,45 @@ pub(crate) fn parse(text: &str, dialect: Dialect) -> Result<Expr, ParseError> {
             help: None,
         });
     }
-    // Durations may have a micro sign.
-    let stranger = |c: char| !matches!(c, '\t' | ' '..='~' | '\u{b5}' | '\u{3bc}');
-    if let Some((at, c)) = text.char_indices().find(|&(_, c)| stranger(c)) {
-        return Err(ParseError {
-            kind: ErrorKind::Unexpected,
-            field: None,
-            span: at..at + c.len_utf8(),
-            expected: "only ASCII letters, digits and signs, parted by spaces or tabs".into(),
-            found: format!("U+{:04X}", u32::from(c)).into(),
-            help: None,
-        });
+    if !text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')) {
+        no_strangers(text)?;
     }
-    let trimmed = text.trim_matches(BLANKS);
-    let at = text.len() - text.trim_start_matches(BLANKS).len();
-    if trimmed.is_empty() {
-        return Err(ParseError {
+    let at = text.bytes().position(|byte| !is_blank(byte));
+    match at.map(|at| (at, text.as_bytes()[at])) {
+        None => Err(ParseError {
             kind: ErrorKind::Empty,
             field: None,
             span: 0..0,
             expected: field_count(dialect).into(),
             found: "nothing".into(),
             help: None,
-        });
+        }),
+        Some((at, b'@')) => {
+            alias::parse(text.trim_matches(BLANKS), at, dialect).map_err(|error| error.shifted(at))
+        }
+        Some(_) => cron(text, dialect).map(Expr::Cron),
     }
-    if trimmed.starts_with('@') {
-        return alias::parse(trimmed, at, dialect).map_err(|error| error.shifted(at));
+}
+
+/// No character but those of expressions; durations may have a micro sign.
+#[cold]
+fn no_strangers(text: &str) -> Result<(), ParseError> {
+    let stranger = |c: char| !matches!(c, '\t' | ' '..='~' | '\u{b5}' | '\u{3bc}');
+    match text.char_indices().find(|&(_, c)| stranger(c)) {
+        None => Ok(()),
+        Some((at, c)) => Err(ParseError {
+            kind: ErrorKind::Unexpected,
+            field: None,
+            span: at..at + c.len_utf8(),
+            expected: "only ASCII letters, digits and signs, parted by spaces or tabs".into(),
+            found: format!("U+{:04X}", u32::from(c)).into(),
+            help: None,
+        }),
     }
-    cron(text, dialect).map(Expr::Cron)
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
 }
 
 pub(crate) const BLANKS: [char; 2] = [' ', '\t'];
@@ -104,46 +116,50 @@ pub(crate) fn errors(text: &str, dialect: Dialect) -> Vec<ParseError> {
 /// Five or six fields.
 pub(crate) fn cron(text: &str, dialect: Dialect) -> Result<Cron, ParseError> {
     let (places, with_seconds) = places(text, dialect)?;
-    let read = |field: Field| Parser::new(text, dialect, field, &places).field();
-    let second = if with_seconds { read(Field::Second)?.values } else { Values::only(0) };
-    let minute = read(Field::Minute)?.values;
-    let hour = read(Field::Hour)?.values;
-    let day = read(Field::Day)?;
-    let month = read(Field::Month)?.values;
-    let weekday = read(Field::Weekday)?;
+    let bytes = text.as_bytes();
+    let plainly = |field: Field| plain(&bytes[places[field as usize].clone()], field, dialect);
+    let carefully = |field: Field| Parser::new(text, dialect, field, &places).field();
+    let values = |field: Field| match plainly(field) {
+        Some(values) => Ok(values),
+        None => Ok(carefully(field)?.values),
+    };
     let fields = Fields {
-        second,
-        minute,
-        hour,
-        day: Days {
-            values: day.values,
-            nearest: day.nearest,
-            last: day.last,
-            last_weekday: day.last_weekday,
+        second: if with_seconds { values(Field::Second)? } else { Values::only(0) },
+        minute: values(Field::Minute)?,
+        hour: values(Field::Hour)?,
+        day: match plainly(Field::Day) {
+            Some(values) => Days { values, nearest: 0, last: false, last_weekday: false },
+            None => carefully(Field::Day)?.days(),
         },
-        month,
-        weekday: Weekdays { values: weekday.values, last: weekday.last_of, nth: weekday.nth },
+        month: values(Field::Month)?,
+        weekday: match plainly(Field::Weekday) {
+            Some(values) => Weekdays { values, last: 0, nth: [0; 5] },
+            None => carefully(Field::Weekday)?.weekdays(),
+        },
     };
     Ok(Cron::new(dialect, fields, places.map(|place| span(&place))))
 }
 
 /// Where each field stands, and whether the first is one of seconds. If not, its place is empty.
 fn places(text: &str, dialect: Dialect) -> Result<([Range<usize>; FIELDS_MAX], bool), ParseError> {
+    let bytes = text.as_bytes();
     let mut places: [Range<usize>; FIELDS_MAX] = Default::default();
     let mut count = 0;
     let mut surplus = 0..0;
     let mut at = 0;
-    for token in text.split(BLANKS) {
-        let place = at..at + token.len();
-        at = place.end + 1;
-        if token.is_empty() {
-            continue;
+    while at < bytes.len() {
+        let start = at;
+        while at < bytes.len() && !is_blank(bytes[at]) {
+            at += 1;
         }
-        match places.get_mut(count) {
-            Some(free) => *free = place,
-            None => surplus = place,
+        if start < at {
+            match places.get_mut(count) {
+                Some(free) => *free = start..at,
+                None => surplus = start..at,
+            }
+            count += 1;
         }
-        count += 1;
+        at += 1;
     }
     let with_seconds = match (count, dialect) {
         (5, _) => false,
@@ -198,6 +214,17 @@ struct Parsed {
     nth: [u8; 5],
 }
 
+impl Parsed {
+    fn days(&self) -> Days {
+        let Parsed { values, nearest, last, last_weekday, .. } = *self;
+        Days { values, nearest, last, last_weekday }
+    }
+
+    fn weekdays(&self) -> Weekdays {
+        Weekdays { values: self.values, last: self.last_of, nth: self.nth }
+    }
+}
+
 /// Reads one field.
 struct Parser<'t> {
     text: &'t str,
@@ -223,15 +250,15 @@ impl<'t> Parser<'t> {
         self.items().filter_map(|item| self.item(item, &mut parsed).err()).collect()
     }
 
-    fn token(&self) -> &'t str {
-        &self.text[self.place.clone()]
+    fn token(&self) -> &'t [u8] {
+        &self.text.as_bytes()[self.place.clone()]
     }
 
     /// A field of that shape before any of its items is read.
     fn nothing(&self) -> Parsed {
         let shape = match self.token() {
-            "*" => Shape::Star,
-            token if token.starts_with('*') => Shape::StarLed,
+            [b'*'] => Shape::Star,
+            [b'*', ..] => Shape::StarLed,
             _ => Shape::List,
         };
         Parsed {
@@ -246,17 +273,18 @@ impl<'t> Parser<'t> {
 
     /// Where the items of the list stand.
     fn items(&self) -> impl Iterator<Item = Range<usize>> + use<'t> {
-        let mut start = self.place.start;
-        self.token().split(',').map(move |item| {
-            let place = start..start + item.len();
-            start = place.end + 1;
-            place
+        let (bytes, end) = (self.text.as_bytes(), self.place.end);
+        let mut next = Some(self.place.start);
+        core::iter::from_fn(move || {
+            let start = next?;
+            let comma = bytes[start..end].iter().position(|byte| *byte == b',').map(|length| start + length);
+            next = comma.map(|comma| comma + 1);
+            Some(start..comma.unwrap_or(end))
         })
     }
 
     fn item(&self, place: Range<usize>, parsed: &mut Parsed) -> Result<(), ParseError> {
-        let item = &self.text[place.clone()];
-        if item.is_empty() {
+        if place.is_empty() {
             let nearby =
                 place.start.saturating_sub(1).max(self.place.start)..(place.end + 1).min(self.place.end);
             return Err(self.error(ErrorKind::EmptyItem, nearby, self.number(), "an empty list item"));
@@ -266,13 +294,16 @@ impl<'t> Parser<'t> {
             return self.star(cursor, &place, parsed);
         }
         if self.dialect.has_quartz_forms() && self.field == Field::Day {
-            if item.eq_ignore_ascii_case("L") {
-                parsed.last = true;
-                return Ok(());
-            }
-            if item.eq_ignore_ascii_case("LW") {
-                parsed.last_weekday = true;
-                return Ok(());
+            match self.text.as_bytes()[place.clone()] {
+                [b'L' | b'l'] => {
+                    parsed.last = true;
+                    return Ok(());
+                }
+                [b'L' | b'l', b'W' | b'w'] => {
+                    parsed.last_weekday = true;
+                    return Ok(());
+                }
+                _ => {}
             }
         }
         let from = self.value(&mut cursor)?;
@@ -297,8 +328,9 @@ impl<'t> Parser<'t> {
                     7 if self.field == Field::Weekday => "write `0` for Sunday".into(),
                     _ => format!("write `{from}-{max}/{step}`, from {from} to the end"),
                 };
+                let found = quoted(&self.text[place.clone()]);
                 return Err(self
-                    .error(ErrorKind::Step, place, "a range before the step", quoted(item))
+                    .error(ErrorKind::Step, place, "a range before the step", found)
                     .with_help(help));
             }
             self.add(parsed, from, self.field.max().max(from), step);
@@ -362,7 +394,7 @@ impl<'t> Parser<'t> {
             (Field::Weekday, Some(b'#')) => {
                 cursor.at += 1;
                 let digits = cursor.take(|b| b.is_ascii_digit());
-                let k = number(&self.text[digits.clone()]);
+                let k = number(&self.text.as_bytes()[digits.clone()]);
                 let Some(nth) = (k as usize).checked_sub(1).and_then(|k| parsed.nth.get_mut(k)) else {
                     let (place, found) = self.found(digits, cursor);
                     return Err(self.error(ErrorKind::Range, place, "a number from 1 to 5", found));
@@ -380,7 +412,7 @@ impl<'t> Parser<'t> {
         if digits.is_empty() {
             return self.name(cursor);
         }
-        let value = number(&self.text[digits.clone()]);
+        let value = number(&self.text.as_bytes()[digits.clone()]);
         if (self.field.min()..=self.largest()).contains(&value) {
             return Ok(value);
         }
@@ -429,7 +461,7 @@ impl<'t> Parser<'t> {
             return Ok(None);
         }
         let digits = cursor.take(|b| b.is_ascii_digit());
-        let step = number(&self.text[digits.clone()]);
+        let step = number(&self.text.as_bytes()[digits.clone()]);
         if !self.dialect.is_extended() {
             let found = format!("the step `{}`", shortened(&self.text[slash..item.end]));
             let error = self.error(ErrorKind::Step, slash..item.end, self.number(), found);
@@ -606,9 +638,9 @@ pub(crate) fn quoted(piece: &str) -> String {
 }
 
 /// The value of decimal digits; past four billion they are all out of any range alike.
-fn number(digits: &str) -> u32 {
+fn number(digits: &[u8]) -> u32 {
     digits
-        .bytes()
+        .iter()
         .fold(0, |value: u32, digit| value.saturating_mul(10).saturating_add(u32::from(digit - b'0')))
 }
 
@@ -636,5 +668,32 @@ impl Cursor<'_> {
             self.at += 1;
         }
         start..self.at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_096))]
+
+        /// Fields of few signs, so that many are right, and many nearly.
+        #[test]
+        fn what_is_read_plainly_is_read_alike(
+            token in "([*0-9]{1,2}|(?i:mon|sun|jan|dec))([-/,*0-9]{1,2}([0-9]{0,2}|SAT|mar|L)){0,4}",
+        ) {
+            for dialect in [Dialect::Kron, Dialect::Ojs, Dialect::Posix] {
+                for field in Field::ALL {
+                    if let Some(values) = plain(token.as_bytes(), field, dialect) {
+                        let parser = Parser { text: &token, dialect, field, place: 0..token.len() };
+                        let parsed = parser.field().map_err(|error| TestCaseError::fail(error.to_string()))?;
+                        prop_assert_eq!(values, parsed.values, "{} as {} in {}", token, field, dialect);
+                        prop_assert_eq!(parsed.nearest | u32::from(parsed.last_of), 0);
+                    }
+                }
+            }
+        }
     }
 }

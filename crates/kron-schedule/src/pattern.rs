@@ -19,7 +19,10 @@ pub(crate) enum Pattern {
 }
 
 /// Cron fields as bit sets: bit n stands for the value n.
+///
+/// A program may hold a million schedules. Packed, there is room for the rest of one in 64 bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(Rust, packed(4))]
 pub(crate) struct Bits {
     second: u64,
     minute: u64,
@@ -36,8 +39,6 @@ pub(crate) struct Bits {
     leap_only: bool,
     rule: DayRule,
     repeats: Repeats,
-    /// The first second of a matching day.
-    first_in_day: u32,
 }
 
 /// After how many days the days that match come again: what a search need not ask the calendar for.
@@ -180,7 +181,6 @@ impl Bits {
             },
             leap_only: false,
             repeats: Repeats::Never,
-            first_in_day: 0,
         };
         // A February of 28 days has every weekday four times, so where it begins makes no difference.
         bits.leap_only = bits.month == 1 << 2 && bits.days_of(first_of_month(2001, 2), 28) == 0;
@@ -190,8 +190,6 @@ impl Bits {
             DayRule::Weekday if in_all_months && bits.last_of == 0 && bits.nth == [0; 5] => Repeats::Weekly,
             _ => Repeats::Never,
         };
-        bits.first_in_day =
-            seconds(bits.hour.trailing_zeros(), bits.minute.trailing_zeros(), bits.second.trailing_zeros());
         bits
     }
 
@@ -220,6 +218,12 @@ impl Bits {
             },
         };
         Cron::new(Dialect::Ojs, fields, Default::default())
+    }
+
+    /// The minutes of a matching hour after a matching second of it, and the second that they all have, if they have one.
+    pub(crate) fn minutes_after(&self, second: i64) -> Option<(i64, u64)> {
+        let only = self.second.is_power_of_two().then(|| self.second.trailing_zeros())?;
+        Some((only.into(), self.minute & !1 << (second / 60)))
     }
 
     /// How many matches a matching day has.
@@ -271,7 +275,7 @@ impl Bits {
         // The day that the search begins in counts only if there is something left of it.
         let left = self.next_in_day(second);
         let found = self.next_day(if left.is_some() { day } else { day + 1 })?;
-        let second = left.filter(|_| found == day).unwrap_or(self.first_in_day);
+        let second = left.filter(|_| found == day).unwrap_or_else(|| self.first_in_day());
         Some(found * DAY + i64::from(second))
     }
 
@@ -413,6 +417,10 @@ impl Bits {
         // The last seven days begin `length - 7` days after the first.
         days |= week_from(self.last_of, (first + length) % 7) << (length - 6);
         days & within
+    }
+
+    fn first_in_day(&self) -> u32 {
+        seconds(self.hour.trailing_zeros(), self.minute.trailing_zeros(), self.second.trailing_zeros())
     }
 
     fn last_in_day(&self) -> u32 {

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::calendar::DAY;
 use crate::dst::{Dst, Fold, Gap};
 use crate::duration::Duration;
+use crate::occurrences::Minutes;
 use crate::pattern::Pattern;
 use crate::zone::{RECURRENCE, Segment, Zone, floor_second};
 
@@ -162,9 +163,13 @@ pub(crate) struct Calendar {
     pub(crate) gap: Gap,
     /// Whether a civil time that happens twice occurs both times.
     pub(crate) both: bool,
-    /// Stretches without an occurrence that would take long to search, in order.
-    barren: Box<[Barren]>,
+    /// Hardly any schedule has some, so that it is not worth more than a pointer.
+    barren: Option<Box<AllBarren>>,
 }
+
+/// Stretches without an occurrence that would take long to search, in order.
+#[derive(Clone, Debug, PartialEq)]
+struct AllBarren(Vec<Barren>);
 
 /// A stretch of years in which every time that the schedule names falls into a gap.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -195,10 +200,11 @@ const SEGMENTS_FEW: u32 = 4;
 
 impl Calendar {
     pub(crate) fn new(pattern: Pattern, zone: &Zone, gap: Gap, both: bool) -> Calendar {
-        let mut calendar = Calendar { pattern, zone: zone.clone(), gap, both, barren: Box::default() };
+        let mut calendar = Calendar { pattern, zone: zone.clone(), gap, both, barren: None };
         // Clocks are set forward once or twice a year, so three days a year cannot all be in gaps.
         if gap == Gap::Skip && zone.changes() && calendar.pattern.is_rare() {
-            calendar.barren = calendar.find_barren();
+            let barren = calendar.find_barren();
+            calendar.barren = (!barren.is_empty()).then(|| Box::new(AllBarren(barren)));
         }
         calendar
     }
@@ -210,14 +216,14 @@ impl Calendar {
 
     /// The last occurrence of all, if they end.
     fn last(&self) -> Option<i64> {
-        self.barren.last().filter(|barren| barren.until == NEVER).map(|barren| barren.after)
+        self.barren().last().filter(|barren| barren.until == NEVER).map(|barren| barren.after)
     }
 
     /// Goes through all days with occurrences until rules repeat, at most two a year, and keeps what took long.
     ///
     /// Rules repeat every 400 years, so what does not come within one such cycle never comes. Of the occurrences of
     /// a day, which may be every second of it, only the first and the last are looked at.
-    fn find_barren(&self) -> Box<[Barren]> {
+    fn find_barren(&self) -> Vec<Barren> {
         let mut barren = Vec::new();
         let mut after = FIRST - 1;
         while after < RECURRENCE.start {
@@ -230,13 +236,17 @@ impl Calendar {
             }
             after = if until == NEVER { NEVER } else { self.prev_through(until + DAY).unwrap_or(until) };
         }
-        barren.into()
+        barren
+    }
+
+    fn barren(&self) -> &[Barren] {
+        self.barren.as_ref().map_or(&[], |all| &all.0)
     }
 
     /// The barren stretch that an instant lies in, the occurrences at its ends not included.
     fn barren_at(&self, instant: i64) -> Option<&Barren> {
-        let next = self.barren.partition_point(|barren| barren.until <= instant);
-        self.barren.get(next).filter(|barren| barren.after < instant)
+        let next = self.barren().partition_point(|barren| barren.until <= instant);
+        self.barren().get(next).filter(|barren| barren.after < instant)
     }
 
     /// The first occurrence at or after an instant.
@@ -323,6 +333,21 @@ impl Calendar {
             }
         }
         (None, SEGMENTS_MAX)
+    }
+
+    /// The occurrences that follow one in the same hour of its clock, if no change of clocks is near.
+    pub(crate) fn rest_of_hour(&self, at: i64) -> Minutes {
+        let (Pattern::Fields(bits), Some(segment)) = (&self.pattern, self.zone.listed_at(at)) else {
+            return Minutes::default();
+        };
+        let civil = at + segment.offset;
+        let hour = civil - civil.rem_euclid(3_600);
+        match bits.minutes_after(civil - hour) {
+            Some((second, bits)) if segment.has_alone(at, hour + 3_599) && at < LAST - 3_600 => {
+                Minutes { begin: hour + second - segment.offset, bits }
+            }
+            _ => Minutes::default(),
+        }
     }
 
     /// The last occurrence at or before an instant: [`next_from`](Self::next_from) in a mirror.
@@ -450,6 +475,11 @@ mod tests {
                 assert_eq!(schedule.prev_at_or_before(noon), Some(noon), "{line}");
             }
         }
+    }
+
+    #[test]
+    fn a_million_schedules_take_64_megabytes() {
+        assert!(size_of::<Schedule>() <= 64, "{}", size_of::<Schedule>());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! `KRON_SEED=n` runs them with other cases; a failure prints the seed it happened with.
 
 use jiff::civil::time;
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use kron_schedule::{Count, Dialect, Dst, Duration, EveryDays, Expr, Fold, Gap, Zone};
 
@@ -52,6 +53,28 @@ fn iterators_and_counts_agree_with_the_oracle() {
         let backward = schedule.occurrences_before(through).take_while(|at| *at > case.start);
         expected.reverse();
         assert_eq!(backward.collect::<Vec<_>>(), expected, "seed {seed}, case {number}: {case}");
+    }
+}
+
+/// The iterator takes the rest of an hour at once. Clocks that change within an hour are where that can go wrong.
+#[test]
+fn listing_is_searching_again_and_again() {
+    for name in ["UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe", "Antarctica/Troll", "Asia/Gaza"] {
+        let zone = Zone::new(&TimeZone::get(name).unwrap()).unwrap();
+        for line in ["* * * * *", "*/7 0-4 * * *", "30 15,45 * * * *", "0-10,50-59 1,2,3 * * *", "5 * 2 * * *"] {
+            for dst in [Dst::KRON, Dst::OJS] {
+                let schedule = Expr::parse(line, Dialect::Ojs).unwrap().compile(&zone, dst).unwrap();
+                for start in ["2026-03-01T00:00:07Z", "2026-09-25T11:59:59Z"] {
+                    let start: Timestamp = start.parse().unwrap();
+                    let searched = std::iter::successors(Some(start), |at| schedule.next_after(*at)).skip(1);
+                    let end = start + jiff::SignedDuration::from_hours(45 * 24);
+                    let mut listed = schedule.occurrences_after(start);
+                    for expected in searched.take_while(|at| *at < end) {
+                        assert_eq!(listed.next(), Some(expected), "{line} in {name}");
+                    }
+                }
+            }
+        }
     }
 }
 
