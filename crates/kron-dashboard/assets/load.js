@@ -27,11 +27,11 @@ export async function load(context) {
   async function refresh() {
     const said = await get("load", params());
     day.value = said.day;
-    const number = (words, peak) => h("div", { class: "number" }, h("dt", {}, words), h("dd", {}, peak ? peak.starts.toLocaleString("en") : "0"), peak && h("p", { class: "hint" }, `at ${peak.local}`));
+    const number = (words, peak) => h("div", { class: "number" }, h("dt", {}, words), h("dd", {}, peak ? peak.starts.toLocaleString("en") : "0"), peak && h("dd", { class: "hint" }, `at ${peak.local}`));
     const factor = said.peakBefore && said.peakAfter ? said.peakBefore.starts / said.peakAfter.starts : null;
     put(numbers, number("Peak before spreading", said.peakBefore), number("Peak as it will be", said.peakAfter),
       factor && h("div", { class: "number" }, h("dt", {}, "The peak is lower by"), h("dd", {}, `${factor.toFixed(factor < 10 ? 1 : 0)}×`)),
-      h("div", { class: "number" }, h("dt", {}, "Jobs counted"), h("dd", {}, said.jobs.toLocaleString("en")), said.paused > 0 && h("p", { class: "hint" }, `${said.paused.toLocaleString("en")} paused`)));
+      h("div", { class: "number" }, h("dt", {}, "Jobs counted"), h("dd", {}, said.jobs.toLocaleString("en")), said.paused > 0 && h("dd", { class: "hint" }, `${said.paused.toLocaleString("en")} paused`)));
     draw(said);
   }
 

@@ -15,10 +15,8 @@ export async function now(context) {
     h("h1", { class: "away" }, "Now"),
     numbers,
     h("div", { class: "grid" },
-      section("Running", { kind: "half" }, running),
-      section("Next", { kind: "half" }, next),
-      section("Lately wrong", { kind: "half" }, wrong),
-      section(context.about.queues ? "Nodes and workers" : "The daemon", { kind: "half" }, nodes)));
+      h("div", {}, section("Running", {}, running), section("Lately wrong", {}, wrong)),
+      h("div", {}, section("Next", {}, next), section(context.about.queues ? "Nodes and workers" : "The daemon", {}, nodes))));
 
   async function refresh() {
     const said = await get("now");

@@ -20,7 +20,7 @@ export async function queues(context) {
   const dead = h("input", { id: "dead", type: "checkbox", onchange: () => { Object.assign(state, { dead: dead.checked, offset: 0 }); look(); } });
   dead.checked = state.dead;
   const node = h("div", {},
-    h("h1", {}, "Queues"),
+    h("div", { class: "head" }, h("h1", {}, "Queues")),
     section("Queues", { id: "overview", tools: files("queues", {}, "queues") }, overview),
     section("Jobs in queues", { id: "work", tools: files("work", () => params(), "work") },
       h("div", { class: "filter" },

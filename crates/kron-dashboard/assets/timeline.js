@@ -78,7 +78,7 @@ export async function timeline(context) {
     }
     // Names stand above their rows where there is no room beside them.
     const whole = rows.clientWidth || 900;
-    const width = whole < 640 ? whole - 16 : whole - 208;
+    const width = whole < 640 ? whole - 16 : whole - 232;
     const [from, to] = [Date.parse(said.from), Date.parse(said.to)];
     const x = (at) => ((Date.parse(at) - from) / (to - from)) * width;
     const changes = said.changes.map((change) => s("path", { class: "clock-change", d: `M${x(change.at)} 0V${TALL}` }, s("title", {}, changeWords(change))));

@@ -2,7 +2,7 @@
 
 import { calm, h, put } from "./dom.js";
 import { get } from "./net.js";
-import { chip, empty, jobLink, problem, section, show } from "./parts.js";
+import { chip, empty, jobLink, section, show } from "./parts.js";
 import * as time from "./time.js";
 
 export async function why(context) {
@@ -38,7 +38,7 @@ export async function why(context) {
     const e = said.explained;
     const nearby = (words, it) => it && h("p", {}, `${words} `, h("a", { href: `#/why?job=${encodeURIComponent(said.job)}&at=${it.nominal}` }, time.full(it.nominal)), it.chosen && it.chosen !== it.nominal ? ` (runs at ${time.short(it.chosen)})` : "");
     put(answer,
-      section("Answer", {}, h("p", { class: "answer" }, said.mark && [chip(said.mark), " "], said.answer),
+      section("Answer", {}, h("p", { class: "answer" }, said.mark && [chip(said.mark), " "], said.mark ? said.answer.replace(`${said.mark}: `, "") : said.answer),
         h("p", { class: "hint" }, jobLink(said.job, said.name), ` · ${said.local} in ${said.zone} · ${said.at}`),
         nearby("The period before is", said.before), nearby("The period after is", said.after)),
       h("div", { class: "grid" },
@@ -46,7 +46,7 @@ export async function why(context) {
           ? h("ul", { class: "checks" }, said.fields.map((field) => h("li", { class: field.matches ? "yes" : "no" },
               h("span", { class: "check", "aria-hidden": "true" }, field.matches ? "✓" : "✗"), " ", h("strong", {}, field.name), `: ${field.value} `,
               h("span", { class: "hint" }, field.matches ? `is among ${field.wanted}` : `is not among ${field.wanted}`))))
-          : empty("It has no fields."), h("pre", { class: "quiet-text" }, said.verdict.trim())),
+          : empty("It has no fields."), h("p", { class: "hint" }, said.verdict.split("\n")[0])),
         section("How the time was chosen", { kind: "half" }, e
           ? h("pre", { class: "quiet-text", tabindex: "0" }, e.text.trim())
           : empty("No period is about this time."))));

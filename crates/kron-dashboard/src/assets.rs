@@ -72,12 +72,16 @@ mod tests {
             for address in text.split("http://").skip(1) {
                 assert!(address.starts_with("www.w3.org/"), "{path} names another host");
             }
-            for sink in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "srcdoc"] {
+            for sink in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "srcdoc"]
+            {
                 assert!(!text.contains(sink), "{path} uses {sink}");
             }
             if path.ends_with(".html") {
                 assert!(!text.contains(" style=") && !text.contains("<style") && !text.contains(" onclick"));
-                assert_eq!(text.matches("<script").count(), text.matches("<script type=\"module\" src=").count());
+                assert_eq!(
+                    text.matches("<script").count(),
+                    text.matches("<script type=\"module\" src=").count()
+                );
             }
         }
     }

@@ -92,7 +92,8 @@ fn written(events: &[Event], now: Timestamp) -> String {
 
 /// FNV-1a, which is enough to tell jobs apart.
 fn fingerprint(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn escaped(text: &str) -> String {
@@ -131,8 +132,13 @@ mod tests {
     #[test]
     fn lines_are_short_and_texts_harmless() {
         let at: Timestamp = "2026-03-01T02:30:00Z".parse().unwrap();
-        let event =
-            Event { at, nominal: at, id: "a".into(), name: format!("é{},\r\nEND:VEVENT", "x".repeat(90)), words: "a;b".into() };
+        let event = Event {
+            at,
+            nominal: at,
+            id: "a".into(),
+            name: format!("é{},\r\nEND:VEVENT", "x".repeat(90)),
+            words: "a;b".into(),
+        };
         let text = written(&[event], at);
         assert!(text.split("\r\n").all(|line| line.len() <= LINE_BYTES_MAX));
         assert_eq!(text.matches("\r\nEND:VEVENT").count(), 1);

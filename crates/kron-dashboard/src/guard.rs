@@ -57,7 +57,8 @@ impl Guard {
         if kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
             return Ok(());
         }
-        let message = format!("expected the content type application/json, but found {}", crate::board::excerpt(kind));
+        let message =
+            format!("expected the content type application/json, but found {}", crate::board::excerpt(kind));
         Err(Refused::new(415, "wrong_content_type", message))
     }
 
@@ -96,9 +97,15 @@ mod tests {
         for host in ["localhost:8080", "LOCALHOST:8080", "127.0.0.1:8080", "[::1]:8080", "kron.example:443"] {
             assert_eq!(status("GET", "/dashboard/", &[("host", host)]), 200, "{host}");
         }
-        for host in
-            ["evil.test", "evil.test:8080", "127.0.0.1.nip.io:8080", "localhost", "localhost:80", "kron.example", ""]
-        {
+        for host in [
+            "evil.test",
+            "evil.test:8080",
+            "127.0.0.1.nip.io:8080",
+            "localhost",
+            "localhost:80",
+            "kron.example",
+            "",
+        ] {
             assert_eq!(status("GET", "/dashboard/", &[("host", host)]), 421, "{host}");
         }
         assert_eq!(status("GET", "/dashboard/", &[]), 421);
@@ -107,7 +114,8 @@ mod tests {
 
     #[test]
     fn only_the_page_itself_can_change_something() {
-        let act = |more: &[(&str, &str)]| status("POST", "/dashboard/api/act", &[&[HOST, JSON], more].concat());
+        let act =
+            |more: &[(&str, &str)]| status("POST", "/dashboard/api/act", &[&[HOST, JSON], more].concat());
         assert_eq!(act(&[("sec-fetch-site", "same-origin"), ("origin", "http://localhost:8080")]), 200);
         assert_eq!(act(&[]), 200, "a program");
         assert_eq!(act(&[("sec-fetch-site", "cross-site")]), 403);

@@ -26,8 +26,8 @@ mod table;
 mod timeline;
 
 pub use board::{
-    About, Act, Answer, Board, Change, Counts, Draft, Entry, Find, Job, Mark, Node, Output, Page, Permission, Place,
-    Preview, Pulse, Queue, Refused, Run, Running, Soon, Trouble, Warning, Work, WorkFilter,
+    About, Act, Answer, Board, Change, Counts, Draft, Entry, Find, Job, Mark, Node, Output, Page, Permission,
+    Place, Preview, Pulse, Queue, Refused, Run, Running, Soon, Trouble, Warning, Work, WorkFilter,
 };
 pub use guard::{Guard, POLICY};
 pub use plan::{NEXT_MAX, local, next_runs};

@@ -118,7 +118,9 @@ pub(crate) fn load(board: &dyn Board, zone_name: &str, day: Option<&str>) -> Ans
         week.push(WeekDay { day: date.to_string(), name: date.strftime("%a").to_string(), hours });
     }
     let all_hours = week.iter().flat_map(|day| (0..24).map(move |hour| (day, hour, day.hours[hour])));
-    let most = all_hours.max_by_key(|(_, hour, starts)| (*starts, std::cmp::Reverse(*hour))).filter(|most| most.2 > 0);
+    let most = all_hours
+        .max_by_key(|(_, hour, starts)| (*starts, std::cmp::Reverse(*hour)))
+        .filter(|most| most.2 > 0);
     let peak_week = most.map(|(day, hour, starts)| PeakHour { day: day.day.clone(), hour, starts });
     let of_day = usize::try_from((begins[1] - start) / MINUTE).unwrap_or(0);
     before.truncate(of_day);
@@ -167,7 +169,8 @@ fn count(plan: &kron_core::Job, start: i64, end: i64, before: &mut [u32], after:
 }
 
 fn peak(zone: &Zone, start: i64, starts: &[u32]) -> Option<Peak> {
-    let (minute, most) = starts.iter().enumerate().max_by_key(|(nth, starts)| (**starts, std::cmp::Reverse(*nth)))?;
+    let (minute, most) =
+        starts.iter().enumerate().max_by_key(|(nth, starts)| (**starts, std::cmp::Reverse(*nth)))?;
     let second = start + i64::try_from(minute).unwrap_or(0) * MINUTE;
     let at = Timestamp::from_second(second).ok().filter(|_| *most > 0)?;
     Some(Peak { at, local: zone.to_civil(at).strftime("%H:%M").to_string(), starts: *most })
@@ -176,10 +179,12 @@ fn peak(zone: &Zone, start: i64, starts: &[u32]) -> Option<Peak> {
 /// The first instant of a day. Where midnight does not exist, the day begins when clocks have gone forward.
 fn midnight(zone: &Zone, day: Date) -> i64 {
     // No offset is more than a day.
-    let noon = day.at(12, 0, 0, 0).to_zoned(jiff::tz::TimeZone::UTC).map_or(0, |zoned| zoned.timestamp().as_second());
-    let is_before = |second: i64| {
-        Timestamp::from_second(second).is_ok_and(|at| zone.to_civil(at).date() < day)
-    };
+    let noon = day
+        .at(12, 0, 0, 0)
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .map_or(0, |zoned| zoned.timestamp().as_second());
+    let is_before =
+        |second: i64| Timestamp::from_second(second).is_ok_and(|at| zone.to_civil(at).date() < day);
     let (mut low, mut high) = (noon - 3 * 86_400, noon + 3 * 86_400);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -204,7 +209,7 @@ impl Load {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jiff::tz::TimeZone;
+    use kron_zones::Zones;
 
     #[test]
     fn a_day_begins_at_midnight_even_when_there_is_none() {
@@ -216,7 +221,7 @@ mod tests {
             // Clocks went forward at midnight: the day has 23 hours and begins at one.
             ("America/Havana", "2026-03-08", "2026-03-08T05:00:00Z"),
         ] {
-            let zone = Zone::new(&TimeZone::get(zone).unwrap()).unwrap();
+            let zone = Zones::bundled().find(zone).unwrap();
             let expected: Timestamp = begins.parse().unwrap();
             assert_eq!(midnight(&zone, day.parse().unwrap()), expected.as_second(), "{day}");
         }

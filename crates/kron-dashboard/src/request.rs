@@ -65,7 +65,8 @@ fn decode(text: &str) -> String {
         match (first, tail) {
             (b'+', _) => bytes.push(b' '),
             (b'%', [high, low, tail @ ..]) => {
-                let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+                let digit =
+                    |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
                 if let (Some(high), Some(low)) = (digit(high), digit(low)) {
                     bytes.push(high * 16 + low);
                     rest = tail;
@@ -158,7 +159,8 @@ mod tests {
 
     #[test]
     fn a_query_is_read_as_it_was_meant() {
-        let request = Request { query: "a=x%20y+z&b=%E2%82%AC&c=%zz%&d=&a=last".into(), ..Request::default() };
+        let request =
+            Request { query: "a=x%20y+z&b=%E2%82%AC&c=%zz%&d=&a=last".into(), ..Request::default() };
         assert_eq!(request.param("a").as_deref(), Some("last"));
         assert_eq!(request.param("b").as_deref(), Some("€"));
         assert_eq!(request.param("c").as_deref(), Some("%zz%"));

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use crate::assets::asset;
 use crate::board::{
-    Act, Answer, Board, Draft, Entry, Find, Job, Mark, Page, Permission, Place, Refused, Run, Work, WorkFilter,
+    Act, Answer, Board, Draft, Entry, Find, Job, Mark, Page, Permission, Place, Refused, Run, Work,
+    WorkFilter,
 };
 use crate::calendar::calendar;
 use crate::guard::Guard;
@@ -92,7 +93,9 @@ impl Dashboard {
         let reads = matches!(request.method.as_str(), "GET" | "HEAD");
         let path = request.path.strip_prefix(MOUNT).unwrap_or("");
         if request.path == "/" || request.path == MOUNT.trim_end_matches('/') {
-            return Ok(Reply::Whole(Response::new("text/plain", &b""[..]).status(303).with("location", MOUNT)));
+            return Ok(Reply::Whole(
+                Response::new("text/plain", &b""[..]).status(303).with("location", MOUNT),
+            ));
         }
         if !request.path.starts_with(MOUNT) {
             return Err(no_such_path());
@@ -178,7 +181,11 @@ impl Dashboard {
             }
             "queues" => {
                 let queues = board.queues()?;
-                if is_csv { table("queues", &["name", "paused", "states"], &queues) } else { Response::json(&queues) }
+                if is_csv {
+                    table("queues", &["name", "paused", "states"], &queues)
+                } else {
+                    Response::json(&queues)
+                }
             }
             "work" => {
                 let filter = WorkFilter {
@@ -221,17 +228,30 @@ impl Dashboard {
     }
 }
 
-const JOBS: &[&str] =
-    &["id", "name", "schedule", "words", "zone", "paused", "next", "last", "lastMark", "active", "held", "description"];
+const JOBS: &[&str] = &[
+    "id",
+    "name",
+    "schedule",
+    "words",
+    "zone",
+    "paused",
+    "next",
+    "last",
+    "lastMark",
+    "active",
+    "held",
+    "description",
+];
 const NEXT: &[&str] = &["nominal", "chosen", "local", "windowStart", "windowEnd", "mark"];
 const RECORD: &[&str] =
     &["nominal", "last", "count", "atLeast", "chosen", "mark", "why", "at", "run", "seedHash"];
 const RUNS: &[&str] = &["id", "nominal", "mark", "started", "ended", "detail"];
-const TIMELINE: &[&str] = &["job", "nominal", "chosen", "mark", "why", "count", "last", "windowStart", "windowEnd"];
+const TIMELINE: &[&str] =
+    &["job", "nominal", "chosen", "mark", "why", "count", "last", "windowStart", "windowEnd"];
 const LOAD: &[&str] = &["minute", "before", "after"];
 const WORK: &[&str] = &[
-    "id", "kind", "queue", "state", "job", "attempt", "attempts", "created", "started", "ended", "next", "worker", "error",
-    "args", "dead",
+    "id", "kind", "queue", "state", "job", "attempt", "attempts", "created", "started", "ended", "next",
+    "worker", "error", "args", "dead",
 ];
 
 fn table(name: &str, columns: &[&str], rows: &[impl Serialize]) -> Response {
@@ -342,7 +362,9 @@ fn why(board: &dyn Board, job: &Job, at: Timestamp) -> Answer<Value> {
             json!({ "name": part.name(), "value": part.value(), "wanted": part.wanted(), "matches": part.matches() })
         })
         .collect();
-    let nearest = |it: Option<Timestamp>| it.filter(|_| about.is_none()).map(|nominal| kron_core::decide(plan, nominal));
+    let nearest = |it: Option<Timestamp>| {
+        it.filter(|_| about.is_none()).map(|nominal| kron_core::decide(plan, nominal))
+    };
     let before = nearest(plan.schedule().prev_at_or_before(at));
     let after = nearest(plan.schedule().next_after(at));
     let shown = |decision: &Option<Decision>| decision.as_ref().map(|it| Planned::of(job, plan.zone(), it));

@@ -36,7 +36,11 @@ mod tests {
 
     #[test]
     fn whatever_is_in_a_cell_stays_in_it() {
-        let rows = [json!({"a": "x,\"y\"\n", "b": 1, "c": null}), json!({"a": "=HYPERLINK(1)", "b": ["z"], "d": 2})];
-        assert_eq!(csv(&["a", "b", "c"], &rows), "a,b,c\r\n\"x,\"\"y\"\"\n\",1,\r\n'=HYPERLINK(1),\"[\"\"z\"\"]\",\r\n");
+        let rows =
+            [json!({"a": "x,\"y\"\n", "b": 1, "c": null}), json!({"a": "=HYPERLINK(1)", "b": ["z"], "d": 2})];
+        assert_eq!(
+            csv(&["a", "b", "c"], &rows),
+            "a,b,c\r\n\"x,\"\"y\"\"\n\",1,\r\n'=HYPERLINK(1),\"[\"\"z\"\"]\",\r\n"
+        );
     }
 }

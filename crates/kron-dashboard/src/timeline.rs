@@ -14,7 +14,7 @@ const SPAN_MIN: SignedDuration = SignedDuration::from_mins(10);
 const SPAN_MAX: SignedDuration = SignedDuration::from_hours(24 * 32);
 
 /// How many periods of a row are drawn one by one. More of them are counted into cells.
-const TICKS_MAX: usize = 240;
+const TICKS_MAX: usize = 90;
 
 /// How many cells a row has then.
 const CELLS: i64 = 120;
@@ -120,7 +120,9 @@ fn row(board: &dyn Board, job: Job, from: Timestamp, to: Timestamp, now: Timesta
     if from <= now {
         let entries = board.record(&job.id, &Place { from, to, most: LOOKED_AT_MAX + 1 })?;
         has_more |= entries.len() > LOOKED_AT_MAX;
-        ticks.extend(entries.into_iter().take(LOOKED_AT_MAX).rev().map(|entry| Tick::of_entry(entry, &window)));
+        ticks.extend(
+            entries.into_iter().take(LOOKED_AT_MAX).rev().map(|entry| Tick::of_entry(entry, &window)),
+        );
     }
     if let Some(plan) = &job.plan {
         let (before, after) = reach(plan);
@@ -151,7 +153,8 @@ fn row(board: &dyn Board, job: Job, from: Timestamp, to: Timestamp, now: Timesta
             });
         }
     }
-    let (ticks, cells) = if ticks.len() > TICKS_MAX { (Vec::new(), cells(&ticks, from, to)) } else { (ticks, Vec::new()) };
+    let (ticks, cells) =
+        if ticks.len() > TICKS_MAX { (Vec::new(), cells(&ticks, from, to)) } else { (ticks, Vec::new()) };
     let Job { id, name, words, zone, paused, .. } = job;
     Ok(Row { id, name, words, zone, paused, ticks, cells, has_more })
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kron_dashboard::{
-    About, Act, Answer, Board, Counts, Draft, Entry, Find, Job, Mark, Node, Output, Page, Permission, Place, Preview,
-    Pulse, Queue, Refused, Run, Running, Soon, Trouble, Work, WorkFilter,
+    About, Act, Answer, Board, Counts, Draft, Entry, Find, Job, Mark, Node, Output, Page, Permission, Place,
+    Preview, Pulse, Queue, Refused, Run, Running, Soon, Trouble, Work, WorkFilter,
 };
 use kron_schedule::Zone;
 use serde_json::Value;
@@ -48,7 +48,7 @@ pub struct ServerBoard {
 }
 
 /// How many are listed of what runs, what is next and what went wrong.
-const LISTED_MAX: usize = 12;
+const LISTED_MAX: usize = 8;
 
 /// How many events are looked through for what went wrong.
 const EVENTS_MAX: u64 = 2_000;
@@ -96,11 +96,15 @@ impl ServerBoard {
 
     fn running(&self, queues: &[Queue]) -> Answer<Vec<Running>> {
         let now = self.app.clock.now();
-        let busy = queues.iter().filter(|queue| queue.states.iter().any(|(state, n)| *state == "active" && *n > 0));
+        let busy =
+            queues.iter().filter(|queue| queue.states.iter().any(|(state, n)| *state == "active" && *n > 0));
         let mut running = Vec::new();
         for queue in busy {
-            let filter =
-                JobFilter { state: Some(State::Active), queue: Some(queue.name.clone()), ..JobFilter::default() };
+            let filter = JobFilter {
+                state: Some(State::Active),
+                queue: Some(queue.name.clone()),
+                ..JobFilter::default()
+            };
             let page = PageRequest { limit: Some(LISTED_MAX as u64), cursor: None, offset: 0 };
             for job in self.wait(self.app.store.jobs(filter, page, now))?.0 {
                 let worker = job.worker_id.as_deref().unwrap_or("a worker without a name");
@@ -108,7 +112,10 @@ impl ServerBoard {
                     name: job.cron.as_ref().map_or_else(|| job.kind.clone(), |origin| origin.name.clone()),
                     job: job.cron.as_ref().map(|origin| origin.name.clone()),
                     since: job.started_at.unwrap_or(job.created_at),
-                    detail: format!("{}, attempt {} of {}, {worker}", job.kind, job.attempt, job.retry.max_attempts),
+                    detail: format!(
+                        "{}, attempt {} of {}, {worker}",
+                        job.kind, job.attempt, job.retry.max_attempts
+                    ),
                 });
             }
         }
@@ -119,7 +126,8 @@ impl ServerBoard {
 
     fn wrong(&self) -> Answer<Vec<Trouble>> {
         let last = *self.app.store.last_event().borrow();
-        let types = ["cron.missed", "cron.skipped", "job.failed", "job.discarded"].map(str::to_owned).to_vec();
+        let types =
+            ["cron.missed", "cron.skipped", "job.failed", "job.discarded"].map(str::to_owned).to_vec();
         let query = EventQuery {
             after: Some(After::Number(last.saturating_sub(EVENTS_MAX))),
             types,
@@ -127,7 +135,8 @@ impl ServerBoard {
             ..EventQuery::default()
         };
         let events = self.wait(self.app.store.events(query))?;
-        let bodies = events.events.iter().rev().filter_map(|event| serde_json::from_str(event.body.get()).ok());
+        let bodies =
+            events.events.iter().rev().filter_map(|event| serde_json::from_str(event.body.get()).ok());
         Ok(bodies.filter_map(|body: Value| trouble(&body)).take(LISTED_MAX).collect())
     }
 
@@ -265,7 +274,11 @@ impl Board for ServerBoard {
             let id = occurrence.job_id.as_ref()?;
             latest.binary_search_by(|job| job.id.cmp(id)).ok().map(|at| &latest[at])
         };
-        Ok(found.into_iter().map(|occurrence| (work(&occurrence), occurrence)).map(|(job, it)| entry(it, job)).collect())
+        Ok(found
+            .into_iter()
+            .map(|occurrence| (work(&occurrence), occurrence))
+            .map(|(job, it)| entry(it, job))
+            .collect())
     }
 
     fn runs(&self, id: &str, most: usize) -> Answer<Vec<Run>> {
@@ -289,7 +302,8 @@ impl Board for ServerBoard {
         let name = registration.definition.name.clone();
         if stored.is_none() && self.wait(self.app.store.cron(&name))?.is_some() {
             let message = format!("there is a cron job called `{name}` already");
-            let refused = Refused::new(409, "conflict", message).hint("choose another name, or edit that one");
+            let refused =
+                Refused::new(409, "conflict", message).hint("choose another name, or edit that one");
             return Err(Refused { field: Some("name".into()), ..refused });
         }
         let (cron, ..) = self.wait(self.app.store.register(registration, now))?;
@@ -357,7 +371,8 @@ impl Board for ServerBoard {
             cron: filter.job.clone(),
             dead: filter.dead,
         };
-        let page = PageRequest { limit: Some(filter.limit as u64), cursor: None, offset: filter.offset as u64 };
+        let page =
+            PageRequest { limit: Some(filter.limit as u64), cursor: None, offset: filter.offset as u64 };
         let (jobs, page) = self.wait(self.app.store.jobs(of, page, self.app.clock.now()))?;
         let rows = jobs.iter().map(work).collect();
         Ok(Page { rows, total: page.total, offset: filter.offset, limit: filter.limit })
@@ -371,8 +386,7 @@ impl From<Refusal> for Refused {
             status: refusal.code.status(),
             code: refusal.code.name(),
             field: detail("field").map(|field| draft::field_of(&field).to_owned()),
-            // The caret is shown under what was written; the message comes first in either.
-            excerpt: detail("excerpt").and_then(|text| text.split_once('\n').map(|(_, place)| place.to_owned())),
+            excerpt: detail("excerpt").and_then(|text| draft::place_in(&text)),
             hint: Some(refusal.hint.unwrap_or_else(|| refusal.code.hint().to_owned())),
             message: refusal.message,
         }
@@ -507,7 +521,9 @@ fn output(job: &job::Job) -> Option<Output> {
         }
     }
     if let Some(result) = &job.result {
-        text.push_str(&serde_json::from_str::<String>(result.get()).unwrap_or_else(|_| result.get().to_owned()));
+        text.push_str(
+            &serde_json::from_str::<String>(result.get()).unwrap_or_else(|_| result.get().to_owned()),
+        );
     }
     let note = format!("what workers reported of the job {}", job.id);
     (!text.is_empty()).then_some(Output { text, note })

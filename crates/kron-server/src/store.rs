@@ -107,7 +107,8 @@ pub trait Store: Tokens {
 
     /// The cron jobs that fire next, the soonest first.
     async fn soonest_crons(&self, most: usize) -> Answer<Vec<Cron>> {
-        let (mut crons, _) = self.crons(Some(true), PageRequest { limit: None, cursor: None, offset: 0 }).await?;
+        let (mut crons, _) =
+            self.crons(Some(true), PageRequest { limit: None, cursor: None, offset: 0 }).await?;
         crons.retain(|cron| cron.next_run_at.is_some());
         crons.sort_by_key(|cron| cron.next_run_at);
         crons.truncate(most);

@@ -45,7 +45,8 @@ pub(super) fn fields(cron: &Cron) -> Value {
 /// The members that a draft stands for, laid over what is stored.
 fn members(draft: &Draft, stored: Option<&Cron>) -> Answer<Members> {
     let mut members = stored.map(|cron| cron.definition.members()).unwrap_or_default();
-    let text = |name: &str| draft.fields.get(name).map(|value| value.as_str().unwrap_or_default().trim().to_owned());
+    let text =
+        |name: &str| draft.fields.get(name).map(|value| value.as_str().unwrap_or_default().trim().to_owned());
     for name in PLAIN {
         match text(name) {
             Some(text) if text.is_empty() => drop(members.take(name)),
@@ -100,6 +101,12 @@ fn members(draft: &Draft, stored: Option<&Cron>) -> Answer<Members> {
     Ok(members)
 }
 
+/// The lines of a rendered mistake that show its place.
+pub(super) fn place_in(rendered: &str) -> Option<String> {
+    let lines: Vec<&str> = rendered.lines().filter(|line| line.starts_with("  |")).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
 /// What a phrase stands for, if the schedule is written as one.
 struct Resolved {
     text: String,
@@ -112,21 +119,19 @@ fn resolve(written: &str, name: &str) -> Option<Answer<Resolved>> {
     if !is_phrase {
         return None;
     }
-    let wrong = |error: &kron_schedule::fuzzy::FuzzyError| {
-        let rendered = error.render(written);
-        Refused {
-            field: Some("cron".into()),
-            hint: error.help().map(str::to_owned),
-            excerpt: rendered.split_once('\n').map(|(_, place)| place.to_owned()),
-            ..Refused::new(400, "wrong", error.message())
-        }
+    let wrong = |error: &kron_schedule::fuzzy::FuzzyError| Refused {
+        field: Some("cron".into()),
+        hint: error.help().map(str::to_owned),
+        excerpt: place_in(&error.render(written)),
+        ..Refused::new(400, "wrong", error.message())
     };
     let phrase = match Phrase::parse(written, Extensions::Off) {
         Ok(phrase) => phrase,
         Err(error) => return Some(Err(wrong(&error))),
     };
     let warnings = phrase.warnings().iter();
-    let warnings = warnings.map(|warning| Warning { message: warning.message(), help: None, excerpt: None }).collect();
+    let warnings =
+        warnings.map(|warning| Warning { message: warning.message(), help: None, excerpt: None }).collect();
     let scattered = phrase.placeholder().scatter(if name.is_empty() { "preview" } else { name });
     Some(match scattered {
         Ok(Scattered::Cron(cron)) => Ok(Resolved { text: cron.text().to_owned(), warnings }),
@@ -169,7 +174,12 @@ pub(super) fn registration(
 }
 
 /// What a draft would do.
-pub(super) fn preview(draft: &Draft, stored: Option<&Cron>, zones: &Zones, now: Timestamp) -> Answer<Preview> {
+pub(super) fn preview(
+    draft: &Draft,
+    stored: Option<&Cron>,
+    zones: &Zones,
+    now: Timestamp,
+) -> Answer<Preview> {
     let (mut members, resolved) = settled(draft, stored)?;
     // A form is filled in bit by bit, and the schedule comes first.
     if !members.0.contains_key("name") {
@@ -178,7 +188,8 @@ pub(super) fn preview(draft: &Draft, stored: Option<&Cron>, zones: &Zones, now: 
     if !members.0.contains_key("type") {
         members.put("type", &"preview");
     }
-    let written = members.value("cron").and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default();
+    let written =
+        members.value("cron").and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default();
     let preview = cron::Preview::read(members, stored, zones, now)?;
     let next = preview.runs(NEXT_MAX);
     let compiled = preview.compiled();
@@ -214,7 +225,7 @@ fn warnings(compiled: &Compiled, written: &str) -> Vec<Warning> {
     let shown = warnings.iter().map(|warning| Warning {
         message: warning.to_string(),
         help: warning.help().map(str::to_owned),
-        excerpt: warning.render(written).split_once('\n').map(|(_, place)| place.to_owned()),
+        excerpt: place_in(&warning.render(written)),
     });
     shown.collect()
 }
@@ -260,11 +271,16 @@ mod tests {
     #[test]
     fn a_phrase_becomes_an_expression() {
         let zones = Zones::bundled();
-        let said = preview(&draft(json!({"cron": "daily around 14:00", "name": "a"})), None, &zones, at()).unwrap();
+        let said =
+            preview(&draft(json!({"cron": "daily around 14:00", "name": "a"})), None, &zones, at()).unwrap();
         let written = said.written.unwrap();
         assert!(written.ends_with(" * * *"), "{written}");
-        let registered =
-            registration(&draft(json!({"cron": "daily around 14:00", "name": "a", "type": "t"})), None, &zones, at());
+        let registered = registration(
+            &draft(json!({"cron": "daily around 14:00", "name": "a", "type": "t"})),
+            None,
+            &zones,
+            at(),
+        );
         assert_eq!(registered.unwrap().definition.cron, written);
         let wrong = preview(&draft(json!({"cron": "dayly around 14:00"})), None, &zones, at()).unwrap_err();
         assert_eq!((wrong.status, wrong.field.as_deref()), (400, Some("cron")));
@@ -294,7 +310,10 @@ mod tests {
         assert!(change.added.is_empty());
         assert_eq!(change.removed.len(), 2, "the two days of a weekend");
         let renamed = draft(json!({"name": "b"}));
-        assert_eq!(registration(&renamed, Some(&stored), &zones, at()).unwrap_err().field.as_deref(), Some("name"));
+        assert_eq!(
+            registration(&renamed, Some(&stored), &zones, at()).unwrap_err().field.as_deref(),
+            Some("name")
+        );
         let wrong = registration(&draft(json!({"args": "[1"})), Some(&stored), &zones, at()).unwrap_err();
         assert_eq!(wrong.field.as_deref(), Some("args"));
     }

@@ -127,7 +127,11 @@ fn live(app: Arc<App>) -> Response {
         Some((Ok(sent), (told, ending, false)))
     });
     let mut response = Response::new(Body::from_stream(frames));
-    let headers = [("content-type", "text/event-stream"), ("cache-control", "no-store"), ("x-content-type-options", "nosniff")];
+    let headers = [
+        ("content-type", "text/event-stream"),
+        ("cache-control", "no-store"),
+        ("x-content-type-options", "nosniff"),
+    ];
     for (name, value) in headers {
         response.headers_mut().insert(name, axum::http::HeaderValue::from_static(value));
     }
