@@ -170,7 +170,7 @@ view("the timeline: windows, outcomes with reasons, zoom, and the day when clock
   await page.waitForSelector(".tip:not([hidden]):has-text('Window:')");
   await page.fill("#search", "nightly");
   await page.click("button:text-is('Week')");
-  await page.waitForSelector("text=/Clocks change in Europe\\/Paris: .*28 Mar.* from \\+01:00 to \\+02:00/");
+  await page.waitForSelector(".notes li >> text=/Clocks change in Europe\\/Paris: .*28 Mar.* from \\+01:00 to \\+02:00/");
   await page.waitForSelector(".clock-change", { state: "attached" });
   await page.click("button:text-is('Month')");
   await until("a month is shown", async () => (await page.textContent(".range")).match(/Apr/));

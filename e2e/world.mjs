@@ -74,9 +74,12 @@ export async function open(context, url, hash = "#/now") {
   page.on("dialog", (dialog) => { page.mistakes.push(`a dialog: ${dialog.message()}`); dialog.dismiss(); });
   if (process.env.KRON_ASSETS) {
     await page.route(/\/dashboard\/([a-z]+\.(js|css|html|svg))?(#.*)?$/, async (route) => {
-      const response = await route.fetch();
       const name = new URL(route.request().url()).pathname.split("/").pop() || "index.html";
-      await route.fulfill({ response, body: readFileSync(join(process.env.KRON_ASSETS, name)) });
+      try {
+        await route.fulfill({ response: await route.fetch(), body: readFileSync(join(process.env.KRON_ASSETS, name)) });
+      } catch {
+        await route.abort().catch(() => {});
+      }
     });
   }
   await page.goto(`${url}/dashboard/${hash}`);

@@ -92,5 +92,5 @@ function heat(said) {
   const peak = said.peakWeek
     ? `The busiest hour is ${said.peakWeek.day} from ${String(said.peakWeek.hour).padStart(2, "0")}:00, with ${said.peakWeek.starts.toLocaleString("en")} starts.`
     : "Nothing starts in this week.";
-  return [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Starts an hour" }, h("table", { class: "heat-map" }, h("thead", {}, head), h("tbody", {}, rows))), h("p", { class: "hint" }, peak)];
+  return [h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Starts an hour" }, h("table", { class: "heat-map" }, h("thead", {}, head), h("tbody", {}, rows))), h("p", { class: "hint" }, peak)];
 }

@@ -73,7 +73,7 @@ export function table(label, columns, rows, key) {
   const head = h("tr", {}, columns.map(([title, , kind]) => h("th", { scope: "col", class: kind }, title)));
   const body = rows.map((row) => h("tr", { "data-row": key ? key(row) : null }, columns.map(([title, cell, kind], nth) =>
     nth === 0 ? h("th", { scope: "row", class: kind, "data-label": title }, cell(row)) : h("td", { class: kind, "data-label": title }, cell(row)))));
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, h("table", {}, h("thead", {}, head), h("tbody", {}, body)));
+  return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": label }, h("table", {}, h("thead", {}, head), h("tbody", {}, body)));
 }
 
 /** The way to other pages of a list. */

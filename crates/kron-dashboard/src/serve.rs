@@ -122,7 +122,7 @@ fn read(mut stream: &TcpStream) -> io::Result<Result<Request, Refused>> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut head = httparse::Request::new(&mut headers);
         match head.parse(&bytes) {
-            Ok(httparse::Status::Complete(head_bytes)) => {
+            Ok(httparse::Status::Complete(head_bytes)) if head_bytes <= HEAD_BYTES_MAX => {
                 let request = request_of(&head);
                 if request.header("transfer-encoding").is_some() {
                     return wrong(411, "expected a Content-Length");
@@ -138,14 +138,12 @@ fn read(mut stream: &TcpStream) -> io::Result<Result<Request, Refused>> {
                 };
                 break (request, head_bytes, length);
             }
-            Ok(httparse::Status::Partial) if bytes.len() > HEAD_BYTES_MAX => {
-                return wrong(431, "the head of the request is too large");
-            }
-            Ok(httparse::Status::Partial) => {
+            Ok(httparse::Status::Partial) if bytes.len() <= HEAD_BYTES_MAX => {
                 if more(&mut bytes)? == 0 {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
             }
+            Ok(_) => return wrong(431, "the head of the request is too large"),
             Err(_) => return wrong(400, "expected an HTTP request"),
         }
     };
