@@ -59,7 +59,7 @@ view("now: what happens appears without a reload", "#/now", async (page) => {
   await page.waitForSelector("text=the run before was still active");
   await say(server.url, "/ojs/v1/workers/nack", { job_id: job.id, error: { type: "io", code: "handler_error", message: HOSTILE, retryable: false, details: { backtrace: HOSTILE } } });
   await page.waitForSelector("text=Nothing runs just now.");
-  await page.waitForSelector("text=/attempt 1: io: <img/");
+  await page.waitForSelector("text=/given up after attempt 1: <img/");
 });
 
 view("jobs: page by page, and by name", "#/jobs", async (page) => {

@@ -40,7 +40,7 @@ async function story(url) {
   for (let step = 0; step < 340; step++) {
     now += 60_000;
     await clock(now);
-    for (const job of (await say(url, "/ojs/v1/workers/fetch", { queues, count: 20, worker_id: "worker-1" })).jobs) {
+    for (const job of (await say(url, "/ojs/v1/workers/fetch", { queues, count: 20, worker_id: "worker-1", visibility_timeout_ms: 7_200_000 })).jobs) {
       const name = job.type.split(".")[0];
       held.push({ id: job.id, name, ends: step + (name === "feed" && step % 60 > 35 ? 24 : 1 + (step % 3)) });
     }

@@ -67,7 +67,7 @@ export async function job(context) {
   function drawExplained(it) {
     if (!it) return put(explained, empty("There is no run to explain."));
     const hasWindow = it.windowStart !== it.windowEnd;
-    const bar = hasWindow && s("svg", { class: "window-plot", viewBox: "0 0 400 44", role: "img", "aria-label": `The chosen time lies ${Math.round((it.share || 0) * 100)} percent into the window` },
+    const bar = hasWindow && s("svg", { class: "window-plot", viewBox: "0 0 400 44", preserveAspectRatio: "none", role: "img", "aria-label": `The chosen time lies ${Math.round((it.share || 0) * 100)} percent into the window` },
       s("rect", { class: "window-bar", x: 6, y: 14, width: 388, height: 14, rx: 7 }),
       it.share !== null && s("path", { class: "window-tick", d: `M${6 + it.share * 388} 8v26` }));
     const rows = [

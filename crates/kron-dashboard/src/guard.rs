@@ -46,7 +46,8 @@ impl Guard {
         let is_ours = self.is_ours(request, &host);
         // Whoever follows a link to the page comes from elsewhere, and only sees the page.
         let is_page = !request.path.contains("/api/");
-        if !is_ours && !(is_reading && is_page) {
+        let is_allowed = is_ours || (is_reading && is_page);
+        if !is_allowed {
             let message = "this request comes from another page";
             return Err(Refused::new(403, "cross_site", message).hint("open the dashboard and do it there"));
         }

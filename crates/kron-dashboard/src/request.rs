@@ -39,7 +39,7 @@ impl Request {
     #[must_use]
     pub fn param(&self, name: &str) -> Option<String> {
         let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
-        let found = pairs.filter(|(key, _)| *key == name).map(|(_, value)| decode(value)).last()?;
+        let found = pairs.rev().find(|(key, _)| *key == name).map(|(_, value)| decode(value))?;
         (!found.is_empty()).then_some(found)
     }
 

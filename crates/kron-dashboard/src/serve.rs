@@ -105,18 +105,24 @@ fn attend<B: Board + Changing>(
     }
 }
 
+/// When something began, to bound how long it takes.
+#[expect(clippy::disallowed_methods, reason = "how long a connection lasts is no matter of schedules")]
+fn instant() -> Instant {
+    Instant::now()
+}
+
 /// Reads a request, or says what is wrong with it.
 fn read(mut stream: &TcpStream) -> io::Result<Result<Request, Refused>> {
     let wrong = |status, message: &str| Ok(Err(Refused::new(status, "wrong", message)));
-    let until = Instant::now() + REQUEST_WITHIN;
+    let until = instant() + REQUEST_WITHIN;
     let mut bytes = Vec::new();
     let mut more = |bytes: &mut Vec<u8>| -> io::Result<usize> {
-        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let left = until.saturating_duration_since(instant()).max(Duration::from_millis(1));
         stream.set_read_timeout(Some(left))?;
         let mut part = [0; 8 * 1024];
         let read = stream.read(&mut part)?;
         bytes.extend_from_slice(&part[..read]);
-        if Instant::now() >= until { Err(io::ErrorKind::TimedOut.into()) } else { Ok(read) }
+        if instant() >= until { Err(io::ErrorKind::TimedOut.into()) } else { Ok(read) }
     };
     let (mut request, head_bytes, length) = loop {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];

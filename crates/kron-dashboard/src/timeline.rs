@@ -120,9 +120,8 @@ fn row(board: &dyn Board, job: Job, from: Timestamp, to: Timestamp, now: Timesta
     if from <= now {
         let entries = board.record(&job.id, &Place { from, to, most: LOOKED_AT_MAX + 1 })?;
         has_more |= entries.len() > LOOKED_AT_MAX;
-        ticks.extend(
-            entries.into_iter().take(LOOKED_AT_MAX).rev().map(|entry| Tick::of_entry(entry, &window)),
-        );
+        ticks
+            .extend(entries.into_iter().take(LOOKED_AT_MAX).rev().map(|entry| Tick::of_entry(entry, window)));
     }
     if let Some(plan) = &job.plan {
         let (before, after) = reach(plan);

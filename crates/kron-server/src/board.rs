@@ -135,9 +135,33 @@ impl ServerBoard {
             ..EventQuery::default()
         };
         let events = self.wait(self.app.store.events(query))?;
-        let bodies =
-            events.events.iter().rev().filter_map(|event| serde_json::from_str(event.body.get()).ok());
-        Ok(bodies.filter_map(|body: Value| trouble(&body)).take(LISTED_MAX).collect())
+        let mut found: Vec<Trouble> = Vec::new();
+        let mut given_up: Option<(Value, Value)> = None;
+        for event in events.events.iter().rev() {
+            let Ok(body) = serde_json::from_str::<Value>(event.body.get()) else { continue };
+            let of = (body["subject"].clone(), body["time"].clone());
+            // The last failure of a job that is given up is told with that.
+            if body["type"] == "job.failed" && given_up.as_ref() == Some(&of) {
+                continue;
+            }
+            if body["type"] == "job.discarded" {
+                given_up = Some(of);
+            }
+            let Some(mut trouble) = trouble(&body) else { continue };
+            if trouble.job.is_none()
+                && let Some(id) = body["subject"].as_str()
+                && let Some(job) = self.wait(self.app.store.job(id, self.app.clock.now()))?
+                && let Some(origin) = job.cron
+            {
+                trouble.name.clone_from(&origin.name);
+                trouble.job = Some(origin.name);
+            }
+            found.push(trouble);
+            if found.len() == LISTED_MAX {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     fn nodes(&self) -> Answer<Vec<Node>> {
@@ -575,7 +599,10 @@ fn trouble(event: &Value) -> Option<Trouble> {
             let message = format!("{}: {}", error["type"].as_str()?, error["message"].as_str()?);
             (Mark::Retrying, format!("attempt {}: {}", data["attempt"], cut(&message)))
         }
-        "job.discarded" => (Mark::Failed, format!("given up after {} attempts", data["total_attempts"])),
+        "job.discarded" => {
+            let last = data["last_error"]["message"].as_str().unwrap_or("nothing was said");
+            (Mark::Failed, format!("given up after attempt {}: {}", data["total_attempts"], cut(last)))
+        }
         _ => return None,
     };
     let name = cron.clone().or_else(|| text(&data["job_type"])).or_else(|| text(&event["subject"]))?;

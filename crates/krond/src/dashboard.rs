@@ -172,7 +172,7 @@ impl HostBoard {
         let mut jobs: Vec<JobView> = self.ask(&Request::Jobs { job: None })?;
         jobs.sort_by(|a, b| (&a.name, &a.identity).cmp(&(&b.name, &b.identity)));
         let jobs = Arc::new(jobs);
-        *kept = Some((Instant::now(), Arc::clone(&jobs)));
+        *kept = Some((instant(), Arc::clone(&jobs)));
         Ok(jobs)
     }
 
@@ -190,7 +190,7 @@ impl HostBoard {
             }
         };
         let krontabs = Arc::new(krontabs);
-        *kept = Some((Instant::now(), Arc::clone(&krontabs)));
+        *kept = Some((instant(), Arc::clone(&krontabs)));
         Ok(krontabs)
     }
 
@@ -202,6 +202,12 @@ impl HostBoard {
     fn find(&self, id: &str) -> Answer<Option<JobView>> {
         Ok(self.all()?.iter().find(|job| job.identity == id).cloned())
     }
+}
+
+/// When something was asked, to know how old an answer is.
+#[expect(clippy::disallowed_methods, reason = "this process schedules nothing")]
+fn instant() -> Instant {
+    Instant::now()
 }
 
 /// What krontabs say, whether krond would trust them or not: it has already said which jobs it has.
@@ -229,12 +235,12 @@ fn read_krontabs(path: &Path, zones: &Zones) -> io::Result<HashMap<String, Arc<E
 impl Changing for HostBoard {
     /// One of those who wait asks krond, and tells the others.
     fn changed(&self, seen: Option<u64>, within: Duration) -> u64 {
-        let until = Instant::now() + within;
+        let until = instant() + within;
         let (state, told) = &self.recorded;
         let mut known = state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if known.0.is_none_or(|at| at.elapsed() >= LOOK_EVERY) {
-                known.0 = Some(Instant::now());
+                known.0 = Some(instant());
                 drop(known);
                 let status: Answer<StatusView> = self.ask(&Request::Status);
                 known = state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -247,7 +253,7 @@ impl Changing for HostBoard {
                     told.notify_all();
                 }
             }
-            if seen != Some(known.1) || Instant::now() >= until {
+            if seen != Some(known.1) || instant() >= until {
                 return known.1;
             }
             known = told.wait_timeout(known, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0;

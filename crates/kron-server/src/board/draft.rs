@@ -249,7 +249,7 @@ fn changed(after: &[Timestamp], before: &[Timestamp]) -> Change {
 mod tests {
     use super::*;
 
-    fn draft(fields: Value) -> Draft {
+    fn draft(fields: &Value) -> Draft {
         serde_json::from_value(json!({ "fields": fields })).unwrap()
     }
 
@@ -260,10 +260,10 @@ mod tests {
     #[test]
     fn a_form_that_is_filled_in_bit_by_bit_is_told_what_it_means() {
         let zones = Zones::bundled();
-        let said = preview(&draft(json!({"cron": "30 9 * * MON-FRI"})), None, &zones, at()).unwrap();
+        let said = preview(&draft(&json!({"cron": "30 9 * * MON-FRI"})), None, &zones, at()).unwrap();
         assert_eq!(said.words, "At 09:30 on weekdays");
         assert_eq!(said.next[0].to_string(), "2026-03-02T09:30:00Z");
-        let wrong = preview(&draft(json!({"cron": "30 25 * * *"})), None, &zones, at()).unwrap_err();
+        let wrong = preview(&draft(&json!({"cron": "30 25 * * *"})), None, &zones, at()).unwrap_err();
         assert_eq!(wrong.field.as_deref(), Some("cron"));
         assert_eq!(wrong.excerpt.as_deref(), Some("  | 30 25 * * *\n  |    ^^"));
     }
@@ -272,17 +272,17 @@ mod tests {
     fn a_phrase_becomes_an_expression() {
         let zones = Zones::bundled();
         let said =
-            preview(&draft(json!({"cron": "daily around 14:00", "name": "a"})), None, &zones, at()).unwrap();
+            preview(&draft(&json!({"cron": "daily around 14:00", "name": "a"})), None, &zones, at()).unwrap();
         let written = said.written.unwrap();
         assert!(written.ends_with(" * * *"), "{written}");
         let registered = registration(
-            &draft(json!({"cron": "daily around 14:00", "name": "a", "type": "t"})),
+            &draft(&json!({"cron": "daily around 14:00", "name": "a", "type": "t"})),
             None,
             &zones,
             at(),
         );
         assert_eq!(registered.unwrap().definition.cron, written);
-        let wrong = preview(&draft(json!({"cron": "dayly around 14:00"})), None, &zones, at()).unwrap_err();
+        let wrong = preview(&draft(&json!({"cron": "dayly around 14:00"})), None, &zones, at()).unwrap_err();
         assert_eq!((wrong.status, wrong.field.as_deref()), (400, Some("cron")));
     }
 
@@ -296,7 +296,7 @@ mod tests {
         let registered = Registration::read(given, &zones, at()).unwrap();
         let compiled = registered.definition.compile(at(), &zones).unwrap();
         let stored = Cron::new(registered.definition, &compiled, true, at());
-        let mut edit = draft(json!({"cron": "0 9 * * MON-FRI", "window": "30m", "windowMode": "after"}));
+        let mut edit = draft(&json!({"cron": "0 9 * * MON-FRI", "window": "30m", "windowMode": "after"}));
         edit.id = Some("a".into());
         let after = registration(&edit, Some(&stored), &zones, at()).unwrap().definition;
         assert_eq!(after.args.get(), "[12345678901234567890]");
@@ -304,17 +304,17 @@ mod tests {
         let kron: Value = serde_json::from_str(after.kron.unwrap().get()).unwrap();
         assert_eq!(kron["seed"]["salt"], "s");
         assert_eq!(kron["window"], json!({"mode": "after", "duration": "30m"}));
-        let mut edit = draft(json!({"cron": "0 9 * * MON-FRI"}));
+        let mut edit = draft(&json!({"cron": "0 9 * * MON-FRI"}));
         edit.id = Some("a".into());
         let change = preview(&edit, Some(&stored), &zones, at()).unwrap().change.unwrap();
         assert!(change.added.is_empty());
         assert_eq!(change.removed.len(), 2, "the two days of a weekend");
-        let renamed = draft(json!({"name": "b"}));
+        let renamed = draft(&json!({"name": "b"}));
         assert_eq!(
             registration(&renamed, Some(&stored), &zones, at()).unwrap_err().field.as_deref(),
             Some("name")
         );
-        let wrong = registration(&draft(json!({"args": "[1"})), Some(&stored), &zones, at()).unwrap_err();
+        let wrong = registration(&draft(&json!({"args": "[1"})), Some(&stored), &zones, at()).unwrap_err();
         assert_eq!(wrong.field.as_deref(), Some("args"));
     }
 }

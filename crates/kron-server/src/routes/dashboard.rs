@@ -85,7 +85,7 @@ async fn answer(State(door): State<Arc<Door>>, asked: Asked) -> Response {
     });
     match answering.await {
         Ok(Reply::Whole(response)) => whole(&response),
-        Ok(Reply::Live) => live(app),
+        Ok(Reply::Live) => live(&app),
         Err(error) => {
             tracing::error!(%error, "the dashboard failed");
             let refused = Refused::new(500, "failed", "the server failed").hint("its log says why");
@@ -107,7 +107,7 @@ fn whole(answer: &kron_dashboard::Response) -> Response {
 }
 
 /// Tells the number of the last event whenever there is a new one.
-fn live(app: Arc<App>) -> Response {
+fn live(app: &App) -> Response {
     let told = app.store.last_event();
     let ending = app.ending.clone();
     let frames = stream::unfold((told, ending, true), |(mut told, mut ending, is_first)| async move {
