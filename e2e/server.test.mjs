@@ -256,7 +256,7 @@ view("every table can be taken along, and the schedule as a calendar", "#/jobs",
 
 for (const [words, options] of [["light", { colorScheme: "light" }], ["dark", { colorScheme: "dark" }], ["a phone", { viewport: { width: 390, height: 844 }, colorScheme: "light" }]]) {
   view(`every view is accessible: ${words}`, "#/now", async (page) => {
-    for (const [hash, ready] of [["#/now", ".line"], ["#/timeline?hours=6", ".tplot"], ["#/load", ".heat"], ["#/jobs", "tbody tr"], ["#/job/spread", ".window-plot"], ["#/job/minutely", ".plot"], ["#/new", "#f-cron"], ["#/edit/nightly", ".said .lead"], ["#/why?job=minutely&at=2027-03-27T12:01:00Z", ".answer"], ["#/queues", ".pager"], ["#/nowhere", ".problem"]]) {
+    for (const [hash, ready] of [["#/now", ".line"], ["#/timeline?hours=6", ".tplot"], ["#/load", ".heat"], ["#/jobs", "tbody tr"], ["#/job/spread", ".window-plot"], ["#/job/minutely", ".chip-failed"], ["#/new", "#f-cron"], ["#/edit/nightly", ".said .lead"], ["#/why?job=minutely&at=2027-03-27T12:01:00Z", ".answer"], ["#/queues", ".pager"], ["#/nowhere", ".problem"]]) {
       await page.evaluate((to) => { location.hash = to; }, hash);
       await page.waitForSelector(ready, { state: "attached" });
       assert.deepEqual(await accessible(page), [], hash);

@@ -51,7 +51,7 @@ async function story(url) {
         ? { job_id: job.id, error: { type: "connection", code: "handler_error", message: "the partner did not answer within 30 s" } }
         : { job_id: job.id, result: { rows: 40 + (step % 17) } }).catch(() => {});
     }
-    await say(url, "/ojs/v1/workers/heartbeat", { worker_id: "worker-1", active_jobs: held.map((job) => job.id), hostname: "app-1" });
+    await say(url, "/ojs/v1/workers/heartbeat", { worker_id: "worker-1", active_jobs: held.map((job) => job.id), hostname: "app-1", visibility_timeout_ms: 7_200_000 });
   }
   await clock(now, true);
 }

@@ -48,7 +48,7 @@ async function route() {
   const make = VIEWS[name];
   if (!make) {
     document.title = "Not found · Kron";
-    return put(main, problem({ message: "There is no such page.", hint: "The views are named above." }));
+    return put(main, h("h1", {}, "Not found"), problem({ message: "There is no such page.", hint: "The views are named above." }));
   }
   main.setAttribute("aria-busy", "true");
   try {
