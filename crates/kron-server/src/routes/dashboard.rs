@@ -31,7 +31,6 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub(super) fn router(door: Arc<Door>) -> Router<Arc<App>> {
     let below = format!("{MOUNT}{{*path}}");
     Router::new()
-        .route("/", any(answer))
         .route(MOUNT.trim_end_matches('/'), any(answer))
         .route(MOUNT, any(answer))
         .route(&below, any(answer))
