@@ -157,6 +157,13 @@ impl Decision {
         self.attempts
     }
 
+    /// The number from 0 to 1 that the last candidate was made of; none if the window is a single second.
+    #[must_use]
+    pub fn unit(&self) -> Option<f64> {
+        let mut stream = SplitMix64::new(self.hash.state());
+        (0..self.attempts).map(|_| stream.unit().to_f64()).last()
+    }
+
     /// What stood for the period in its seed.
     #[must_use]
     pub fn period_key(&self) -> PeriodKey {

@@ -39,6 +39,8 @@ pub struct App {
     pub feed: Arc<Feed>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// The web page's router.
+    pub dashboard: kron_dashboard::Dashboard,
     /// The last second at which cron jobs were looked at; nobody looks twice in a second.
     pub looked: tokio::sync::Mutex<Option<Timestamp>>,
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use definition::renamed;
 pub use definition::{Compiled, Definition, Dialect, Overlap, Registration};
 pub use occurrence::{Kind, Occurrence, Outcome, Place, Reason};
-pub use preview::{Preview, RUNS_DEFAULT, RUNS_MAX, Why};
+pub use preview::{Preview, RUNS_DEFAULT, RUNS_MAX, Why, runs};
 pub use turn::{Active, Counting, Fire, Turn};
 pub use view::{answer, cron_view, occurrence_view, planned_view};
 

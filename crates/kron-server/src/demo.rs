@@ -56,7 +56,7 @@ fn cron_jobs() -> Vec<Value> {
 
 fn guide(url: &str) -> String {
     format!(
-        "Five cron jobs and a worker are at work. In another terminal:\n\
+        "Five cron jobs and a worker are at work. Look at them: {url}/dashboard/\n\nOr in another terminal:\n\
          \n  curl -s {url}/ojs/v1/cron\
          \n  curl -s {url}/kron/v1/cron/slow-report/occurrences\
          \n  curl -s '{url}/kron/v1/cron/nightly-summary/why?at=2027-03-28T01:30:00Z'\

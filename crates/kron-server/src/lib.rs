@@ -18,6 +18,7 @@
 #![recursion_limit = "256"]
 
 pub mod app;
+pub mod board;
 pub mod clock;
 pub mod cron;
 pub mod demo;

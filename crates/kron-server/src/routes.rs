@@ -4,6 +4,7 @@
 
 mod cluster;
 mod cron;
+mod dashboard;
 mod dead_letter;
 mod events;
 mod jobs;
@@ -205,5 +206,7 @@ pub fn router(door: &Arc<Door>) -> Router {
         .fallback(|| async { http::no_such_path() })
         .layer(from_fn_with_state(Arc::clone(door), http::finish))
         .layer(from_fn_with_state(Arc::clone(&app), http::count))
+        // The web page is no part of Open Job Spec, and its answers carry other headers.
+        .merge(dashboard::router(Arc::clone(door)))
         .with_state(app)
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use kron_dashboard::{Dashboard, Guard};
 use kron_zones::Zones;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustls::ServerConfig;
@@ -65,6 +66,7 @@ pub async fn serve(settings: Settings, announce: impl FnOnce(&str, &Arc<App>)) -
         refreshing: tokio::sync::Mutex::new(()),
         feed,
         metrics,
+        dashboard: Dashboard::new(Guard::new(address.port(), settings.hosts.iter().cloned().chain([address.to_string()]))),
         looked: tokio::sync::Mutex::new(None),
     });
     let gate = gate(&app, address, &settings).await?;

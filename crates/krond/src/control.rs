@@ -11,6 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rustix::event::{Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
@@ -60,6 +61,20 @@ pub enum Request {
     },
     /// The numbers for Prometheus.
     Metrics,
+    /// What is recorded of one job, or of all, the newest first.
+    Records {
+        /// The name or the identity of the one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job: Option<String>,
+        /// Of periods from here on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<Timestamp>,
+        /// Up to here.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<Timestamp>,
+        /// How many at most.
+        count: usize,
+    },
     /// A run now.
     Run {
         /// The name or the identity of the job.

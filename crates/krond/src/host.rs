@@ -88,6 +88,8 @@ struct Host {
     metrics_at: Duration,
     askers: HashMap<Asker, Sender<Answer>>,
     last_asker: u64,
+    /// How much was recorded since the start.
+    recorded: u64,
     /// Who waits for the configuration to be read again.
     reloading: Vec<Sender<Answer>>,
     is_reading: bool,
@@ -177,6 +179,7 @@ impl Host {
             metrics_at: now.uptime,
             askers: HashMap::new(),
             last_asker: 0,
+            recorded: 0,
             reloading: Vec::new(),
             is_reading: false,
             reload_next: None,
@@ -462,7 +465,9 @@ impl Host {
             _ => now.wall,
         };
         self.metrics.count(report, now);
-        self.voice.keep(outcomes::records(report, now));
+        let records = outcomes::records(report, now);
+        self.recorded += records.len() as u64;
+        self.voice.keep(records);
         match self.style {
             Style::Log(format) => {
                 let least = self.settings.log_level;

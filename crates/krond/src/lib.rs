@@ -28,6 +28,7 @@ pub mod config;
 pub mod console;
 pub mod control;
 pub mod daemon;
+pub mod dashboard;
 pub mod directory;
 mod ender;
 pub mod files;

@@ -186,6 +186,71 @@ pub fn read(directory: &Directory, is_wanted: impl Fn(&str) -> bool) -> io::Resu
     Ok(found)
 }
 
+/// Which records.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Of periods from here on.
+    pub from: Timestamp,
+    /// Up to here.
+    pub to: Timestamp,
+    /// How many at most.
+    pub most: usize,
+}
+
+/// How many bytes of records are looked at, however few of them are wanted.
+const SCANNED_MAX: u64 = 64 << 20;
+
+/// The newest records of the job of a state, or of all jobs, the newest first. A period may have been recorded before
+/// its nominal time, and long after it.
+///
+/// # Errors
+///
+/// If the directory cannot be read.
+pub fn latest(directory: &Directory, of: Option<&State>, wanted: &Wanted) -> io::Result<Vec<RecordView>> {
+    let mut days: Vec<Date> = directory.list()?.iter().filter_map(|name| parse_name(name)).collect();
+    days.sort_unstable();
+    // Quickly found out, where the JSON of most lines need not be read.
+    let sought = of.map(|state| serde_json::to_string(&state.identity)).transpose()?;
+    let mut found: Vec<RecordView> = Vec::new();
+    let mut scanned = 0;
+    for day in days.into_iter().rev() {
+        if found.len() >= wanted.most || scanned > SCANNED_MAX {
+            break;
+        }
+        let mut today: Vec<RecordView> = Vec::new();
+        let mut reader = BufReader::new(directory.reader(&file_name(day))?);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = (&mut reader).take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+            if read == 0 {
+                break;
+            }
+            scanned += read as u64;
+            let text = String::from_utf8_lossy(&line);
+            if sought.as_ref().is_some_and(|sought| !text.contains(sought.as_str())) {
+                continue;
+            }
+            let Ok(record) = serde_json::from_str::<RecordView>(&text) else { continue };
+            let is_its = of.is_none_or(|state| state.identity == record.identity);
+            if is_its && record.what.touches(wanted, record.at) {
+                today.push(record);
+            }
+        }
+        today.reverse();
+        found.append(&mut today);
+    }
+    found.truncate(wanted.most);
+    if let Some(state) = of {
+        found.reverse();
+        complete(&mut found, state);
+        found.reverse();
+        found.retain(|record| record.what.touches(wanted, record.at));
+        found.truncate(wanted.most);
+    }
+    Ok(found)
+}
+
 /// Adds to the records of a job what its state tells and they do not: a crash or a full disk may have come between the
 /// two. A state has the latest of its endings, and every run under way.
 pub fn complete(records: &mut Vec<RecordView>, state: &State) {
@@ -273,6 +338,18 @@ fn tells(record: &WhatView, other: &WhatView) -> bool {
 }
 
 impl WhatView {
+    /// Whether it is about a period of that time. A run by hand is about the time when it was recorded.
+    fn touches(&self, wanted: &Wanted, at: Timestamp) -> bool {
+        let parse = |text: &str| text.parse::<PeriodId>().ok().map(PeriodId::nominal);
+        let (first, last) = match self {
+            WhatView::Outcome { period, .. } => (parse(period), parse(period)),
+            WhatView::Completed { run, .. } => (parse(run).or(Some(at)), parse(run).or(Some(at))),
+            WhatView::Passed { first, last, .. } => (parse(first), parse(last)),
+            WhatView::Manual { .. } => (Some(at), Some(at)),
+        };
+        first.is_some_and(|first| first <= wanted.to) && last.is_some_and(|last| last >= wanted.from)
+    }
+
     /// Whether it is about that period, whose name is given too.
     #[must_use]
     pub fn is_about(&self, period: PeriodId, name: &str) -> bool {

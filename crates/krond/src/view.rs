@@ -40,6 +40,9 @@ pub struct StatusView {
     pub more_held: usize,
     /// What starts next.
     pub next: Option<NextView>,
+    /// How much it has recorded since it runs: another number means that something has happened.
+    #[serde(default)]
+    pub recorded: u64,
 }
 
 /// A job that has to wait.
@@ -213,6 +216,22 @@ pub enum WhatView {
         /// When it had ended.
         ended_at: Timestamp,
     },
+}
+
+/// A reason in words.
+#[must_use]
+pub fn reason_words(reason: &str) -> &str {
+    match reason {
+        "started" => "its time had come, and it was started",
+        "found-running" => "a run of it was found under way",
+        "deadline-passed" => "its deadline had passed before it could be started",
+        "no-candidate" => "no time tried in its window satisfies the constraints",
+        "rescheduled" => "the job was edited and no longer has this period",
+        "still-running" => "another run was still active",
+        "unknown" => "why is no longer recorded",
+        "superseded" => "a later period had come due by the time anyone looked",
+        other => other,
+    }
 }
 
 /// The name of a run: its period, or `manual:` and a number.

@@ -61,6 +61,18 @@ impl Preview {
         Ok(Preview { cron, compiled })
     }
 
+    /// The next runs.
+    #[must_use]
+    pub fn runs(&self, count: usize) -> Vec<Timestamp> {
+        runs(&self.cron, &self.compiled, count)
+    }
+
+    /// What the definition means.
+    #[must_use]
+    pub fn compiled(&self) -> &Compiled {
+        &self.compiled
+    }
+
     /// As it is shown, beside what is stored under that name.
     #[must_use]
     pub fn view(&self, stored: Option<(&Cron, &Compiled)>, count: usize) -> Object {
@@ -89,7 +101,9 @@ impl Preview {
     }
 }
 
-fn runs(cron: &Cron, compiled: &Compiled, count: usize) -> Vec<Timestamp> {
+/// The next runs of a cron job, in order.
+#[must_use]
+pub fn runs(cron: &Cron, compiled: &Compiled, count: usize) -> Vec<Timestamp> {
     // Windows overlap, so more are looked at than shown; and constraints may allow none at all.
     let looked = count.saturating_mul(2).saturating_add(100);
     let mut runs: Vec<Timestamp> =

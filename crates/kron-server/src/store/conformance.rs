@@ -392,6 +392,63 @@ fn old_things_are_forgotten_and_what_is_unfinished_is_not() {
 }
 
 #[test]
+fn cron_jobs_are_found_by_name_and_by_when_they_fire_next() {
+    in_every_store(|world| async move {
+        for (name, cron) in [
+            ("b-late", "0 5 * * *"),
+            ("a-soon", "1 0 * * *"),
+            ("c-soon", "2 0 * * *"),
+            ("d-late", "0 6 * * *"),
+        ] {
+            let kron = if name == "b-late" { json!({"window": {"duration": "2h"}}) } else { json!({}) };
+            world.register(json!({"name": name, "cron": cron, "kron": kron})).await;
+        }
+        world.register(json!({"name": "z-never", "cron": "* * * * *", "enabled": false})).await;
+        let names = |crons: Vec<crate::cron::Cron>| {
+            crons.into_iter().map(|cron| cron.definition.name).collect::<Vec<_>>()
+        };
+        let page = PageRequest { limit: Some(1), cursor: None, offset: 1 };
+        let (found, page) = world.store.find_crons("soon", page).await.unwrap();
+        assert_eq!((names(found), page.total), (vec!["c-soon".to_owned()], 2));
+        assert_eq!(names(world.store.soonest_crons(2).await.unwrap()), ["a-soon", "c-soon"]);
+        let mut all = world.store.soonest_crons(10).await.unwrap();
+        assert!(all.is_sorted_by_key(|cron| cron.next_run_at));
+        all.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));
+        assert_eq!(names(all), ["a-soon", "b-late", "c-soon", "d-late"]);
+    });
+}
+
+#[test]
+fn the_newest_of_a_record_is_its_end_backwards() {
+    in_every_store(|mut world| async move {
+        world.register(json!({"name": "often", "cron": "* * * * *", "overlap_policy": "allow"})).await;
+        for _ in 0..5 {
+            world.turn(60).await;
+        }
+        // Nobody looked for a while: several in a row, and one that was caught up with.
+        world.turn(600).await;
+        let span = |from: Timestamp, to: Timestamp, limit: usize| Span { from, to, after: None, limit };
+        let all = world.store.occurrences("often", span(Timestamp::MIN, Timestamp::MAX, 100)).await.unwrap();
+        let places =
+            |record: &[crate::cron::Occurrence]| record.iter().map(|it| it.place()).collect::<Vec<_>>();
+        let mut expected = places(&all);
+        expected.reverse();
+        assert!(expected.len() >= 7, "{expected:?}");
+        let latest =
+            world.store.latest_occurrences("often", span(Timestamp::MIN, Timestamp::MAX, 100)).await.unwrap();
+        assert_eq!(places(&latest), expected);
+        let some =
+            world.store.latest_occurrences("often", span(Timestamp::MIN, Timestamp::MAX, 3)).await.unwrap();
+        assert_eq!(places(&some), expected[..3]);
+        // Several in a row are found by any time among them.
+        let among = start() + SignedDuration::from_mins(9);
+        let found = world.store.latest_occurrences("often", span(among, among, 10)).await.unwrap();
+        assert_eq!(found.len(), 1);
+        assert!(found[0].scheduled < among && found[0].last > Some(among));
+    });
+}
+
+#[test]
 fn pages_of_a_list_miss_nothing_and_repeat_nothing() {
     in_every_store(|world| async move {
         for n in 0..23 {

@@ -230,6 +230,15 @@ impl Store for Sqlite {
         self.read(move |connection| lists::crons(connection, enabled, &page)).await
     }
 
+    async fn find_crons(&self, text: &str, page: PageRequest) -> Answer<(Vec<Cron>, Page)> {
+        let text = text.to_owned();
+        self.read(move |connection| lists::find_crons(connection, &text, &page)).await
+    }
+
+    async fn soonest_crons(&self, most: usize) -> Answer<Vec<Cron>> {
+        self.read(move |connection| lists::soonest_crons(connection, most)).await
+    }
+
     async fn turn(&self, stamp: Timestamp, actual: Timestamp) -> Answer<bool> {
         let (rules, zones) = (self.rules.clone(), Arc::clone(&self.zones));
         self.write(move |desk| crons::turn_due(desk, &rules, &zones, stamp, actual)).await
@@ -243,6 +252,11 @@ impl Store for Sqlite {
     async fn occurrences(&self, name: &str, span: Span) -> Answer<Vec<Occurrence>> {
         let name = name.to_owned();
         self.read(move |connection| lists::occurrences(connection, &name, &span)).await
+    }
+
+    async fn latest_occurrences(&self, name: &str, span: Span) -> Answer<Vec<Occurrence>> {
+        let name = name.to_owned();
+        self.read(move |connection| lists::latest_occurrences(connection, &name, &span)).await
     }
 
     async fn occurrence_at(&self, name: &str, at: Timestamp) -> Answer<Option<Occurrence>> {

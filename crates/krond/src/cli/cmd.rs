@@ -2,6 +2,7 @@
 
 pub(crate) mod accept_clock;
 pub(crate) mod completions;
+pub(crate) mod dashboard;
 pub(crate) mod demo;
 pub(crate) mod history;
 pub(crate) mod jobs;

@@ -14,13 +14,18 @@ use crate::anchor;
 use crate::clock;
 use crate::control::{Answer, Request};
 use crate::daemon::{Asker, Command, Event};
+use crate::directory::Directory;
 use crate::metrics::Gauges;
 use crate::notify::{self, notify};
+use crate::outcomes;
 use crate::timers::Slot;
 use crate::view::{HeldView, JobView, LastView, NextView, RunView, StatusView};
 
 /// How many of the jobs that are woken first are asked for their next run.
 const SOONEST_MAX: usize = 64;
+
+/// How many records are told at most.
+const RECORDS_MAX: usize = 5_000;
 
 /// How many periods that could run again, and jobs that are held, are listed by name.
 const LISTED_MAX: usize = 20;
@@ -35,6 +40,9 @@ impl Host {
                 Ok(slot) => return self.tell_jobs(vec![slot], caller),
                 Err(why) => Answer::error(why),
             },
+            Request::Records { job, from, to, count } => {
+                return self.tell_records(job, (from, to), count, caller);
+            }
             Request::Run { job } => match self.find(&job) {
                 Ok(slot) => {
                     let asker = self.asker(caller);
@@ -120,6 +128,7 @@ impl Host {
             more_held: gauges.held - held.len(),
             held,
             next: next.min_by_key(|next| next.chosen),
+            recorded: self.recorded,
         }
     }
 
@@ -143,6 +152,42 @@ impl Host {
         let tell = move || {
             let views: Vec<JobView> = known.into_iter().map(|known| known.view(now)).collect();
             let _ = caller.send(Answer::ok(views));
+        };
+        if let Err(error) = thread::Builder::new().spawn(tell) {
+            let _ =
+                refused.send(Answer::error(format!("krond could not begin a thread: {error}; try again")));
+        }
+    }
+
+    /// Tells what is recorded, in a thread of its own: there may be many days of it.
+    fn tell_records(
+        &self,
+        job: Option<String>,
+        (from, to): (Option<Timestamp>, Option<Timestamp>),
+        count: usize,
+        caller: Sender<Answer>,
+    ) {
+        let found = job.map(|job| self.find(&job)).transpose();
+        let state = match found {
+            Ok(slot) => slot.and_then(|slot| self.daemon.job(slot)).map(|(_, state, _)| state.clone()),
+            Err(why) => return drop(caller.send(Answer::error(why))),
+        };
+        let wanted = outcomes::Wanted {
+            from: from.unwrap_or(Timestamp::MIN),
+            to: to.unwrap_or(Timestamp::MAX),
+            most: count.min(RECORDS_MAX),
+        };
+        let path = self.settings.state_dir.clone();
+        let refused = caller.clone();
+        let tell = move || {
+            let read = Directory::open(&path).map_err(|error| error.to_string()).and_then(|directory| {
+                let inner = directory.inner(outcomes::DIRECTORY).map_err(|error| error.to_string())?;
+                outcomes::latest(&inner, state.as_ref(), &wanted).map_err(|error| error.to_string())
+            });
+            let _ = caller.send(match read {
+                Ok(records) => Answer::ok(records),
+                Err(error) => Answer::error(format!("could not read the records: {error}")),
+            });
         };
         if let Err(error) = thread::Builder::new().spawn(tell) {
             let _ =

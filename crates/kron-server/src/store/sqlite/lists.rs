@@ -212,6 +212,66 @@ fn list_of_crons(enabled: Option<&bool>) -> List<'_> {
     List { table: "crons", key: "name", descending: false, columns: "body", conditions, index, arms }
 }
 
+pub(super) fn find_crons(
+    connection: &Connection,
+    text: &str,
+    page: &PageRequest,
+) -> Answer<(Vec<Cron>, Page)> {
+    let mut conditions: Vec<Condition<'_>> = Vec::new();
+    if !text.is_empty() {
+        conditions.push(("instr(name, ?) > 0", &text));
+    }
+    let list = List { table: "crons", key: "name", descending: false, columns: "body", conditions };
+    list.page(connection, page, body, |cron: &Cron| cron.definition.name.clone())
+}
+
+/// How many cron jobs are looked at to find those that fire next.
+const SOONEST_MAX: usize = 1_000;
+
+/// The cron jobs that fire next. None fires before it is looked at, so the order of looks tells when to stop.
+pub(super) fn soonest_crons(connection: &Connection, most: usize) -> Answer<Vec<Cron>> {
+    let sql = "SELECT next_look, body FROM crons WHERE next_look IS NOT NULL AND enabled ORDER BY next_look LIMIT ?1";
+    let mut statement = connection.prepare_cached(sql).map_err(super::desk::failed)?;
+    let mut rows = statement.query([SOONEST_MAX]).map_err(super::desk::failed)?;
+    let mut found: Vec<Cron> = Vec::new();
+    while let Some(row) = rows.next().map_err(super::desk::failed)? {
+        let look: i64 = row.get(0).map_err(super::desk::failed)?;
+        let last = found.get(most.saturating_sub(1)).and_then(|cron| cron.next_run_at);
+        if last.is_some_and(|last| last.as_second() < look) {
+            break;
+        }
+        let text: String = row.get(1).map_err(super::desk::failed)?;
+        let cron: Cron = serde_json::from_str(&text).map_err(|error| Refusal::backend(&error))?;
+        if cron.next_run_at.is_some() {
+            let place = found.partition_point(|other| other.next_run_at <= cron.next_run_at);
+            found.insert(place, cron);
+        }
+    }
+    found.truncate(most);
+    Ok(found)
+}
+
+/// The newest part of the record, the newest first.
+pub(super) fn latest_occurrences(
+    connection: &Connection,
+    cron: &str,
+    span: &Span,
+) -> Answer<Vec<Occurrence>> {
+    let (from, to) = (ceil_second(span.from).as_second(), span.to.as_second());
+    let limit = span.limit as u64;
+    let sql = "SELECT body FROM occurrences WHERE cron = ?1 AND scheduled BETWEEN ?2 AND ?3 \
+               ORDER BY scheduled DESC, kind DESC LIMIT ?4";
+    let mut found: Vec<Occurrence> = many(connection, sql, &[&cron, &from, &to, &limit], body)?;
+    // Several in a row may have begun before it.
+    let sql = "SELECT body FROM occurrences WHERE cron = ?1 AND kind = 'range' AND last >= ?2 AND scheduled < ?2 \
+               ORDER BY last LIMIT ?3";
+    let mut begun: Vec<Occurrence> = many(connection, sql, &[&cron, &from, &limit], body)?;
+    begun.sort_by_key(|occurrence| std::cmp::Reverse(occurrence.place()));
+    found.extend(begun);
+    found.truncate(span.limit);
+    Ok(found)
+}
+
 /// Part of the record. Several in a row may have begun before it, and are found by their end: history that
 /// nobody asks for is not walked through.
 pub(super) fn occurrences(connection: &Connection, cron: &str, span: &Span) -> Answer<Vec<Occurrence>> {

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -50,11 +51,13 @@ impl Args {
         let settings = Settings::load(None, &paths).map_err(|error| Failure::Usage(error.to_string()))?;
         let settings = Settings { grace: Duration::from_secs(2), on_stop: Farewell::End, ..settings };
         introduce(&settings);
+        let page = Page::open(&settings.state_dir);
         if let Some(seconds) = self.seconds {
             end_after(Duration::from_secs(seconds), settings.state_dir.clone()).map_err(Failure::Start)?;
         }
         host::run(&settings, Style::Console { colours: has_colours(&io::stderr()) })
             .map_err(Failure::Start)?;
+        drop(page);
         Ok(Answer::text("The demonstration is over; its directory is removed.\n"))
     }
 }
@@ -70,6 +73,26 @@ fn introduce(settings: &Settings) {
         eprintln!("    krond {command} --state-dir {state}");
     }
     eprintln!();
+}
+
+/// The dashboard of the demonstration: a process of its own, which ends with it.
+struct Page(Option<Child>);
+
+impl Page {
+    /// Starts it. Where that fails, there is less to look at, and no more.
+    fn open(state_dir: &Path) -> Page {
+        let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "krond".into()));
+        command.args(["dashboard", "--listen", "127.0.0.1:0", "--user", "root", "--wait", "--state-dir"]);
+        Page(command.arg(state_dir).stdin(Stdio::null()).spawn().ok())
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill().and_then(|()| child.wait());
+        }
+    }
 }
 
 /// Runs are ended with the demonstration, so that nothing of it is left behind.

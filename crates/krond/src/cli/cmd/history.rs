@@ -11,10 +11,9 @@ use krond::directory::Directory;
 use krond::files::Files;
 use krond::outcomes;
 use krond::state::State;
-use krond::view::{RecordView, WhatView};
+use krond::view::{RecordView, WhatView, reason_words};
 use krond::wire;
 
-use super::why::words;
 use crate::cli::Format;
 use crate::cli::answer::{Answer, Failure};
 use crate::cli::place::{Krontabs, Place, ambiguous};
@@ -156,14 +155,14 @@ pub(crate) fn cells(what: &WhatView) -> (&str, &str, String) {
             let chosen = chosen.map(|chosen| chosen.to_string()).filter(|chosen| chosen != period);
             let chosen = chosen.map(|chosen| format!("chosen {chosen}"));
             let pid = pid.map(|pid| format!("pid {pid}"));
-            let why = (reason != "started").then(|| words(reason).to_owned());
+            let why = (reason != "started").then(|| reason_words(reason).to_owned());
             let how: Vec<String> = [why, pid, chosen].into_iter().flatten().collect();
             (period, outcome, how.join(", "))
         }
         WhatView::Passed { outcome, reason, first, last, count, at_least } => {
             let at_least = if *at_least { "at least " } else { "" };
             let periods = if *count == 1 { "period" } else { "periods" };
-            (first, outcome, format!("{at_least}{count} {periods} up to {last}: {}", words(reason)))
+            (first, outcome, format!("{at_least}{count} {periods} up to {last}: {}", reason_words(reason)))
         }
         WhatView::Manual { run, pid } => (run, "started", format!("by hand, pid {pid}")),
         WhatView::Completed { run, exit, started_at, ended_at, .. } => {

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use kron_core::{Decision, PeriodId, Policy, decide};
 use krond::clock;
 use krond::control::{self, Request};
-use krond::view::{JobView, RecordView, WhatView};
+use krond::view::{JobView, RecordView, WhatView, reason_words};
 use krontab::Entry;
 use serde::Serialize;
 
@@ -225,7 +225,7 @@ fn verdict(sight: &Sight<'_>, decision: &Decision, records: &[RecordView]) -> St
         WhatView::Completed { .. } | WhatView::Manual { .. } => None,
     });
     match (outcome, decision.chosen()) {
-        (Some((outcome, reason)), _) => format!("{outcome}: {}", words(reason)),
+        (Some((outcome, reason)), _) => format!("{outcome}: {}", reason_words(reason)),
         (None, _) if policy.suspend => "the job is suspended".into(),
         (None, None) => "no time of its window satisfies the constraints".into(),
         (None, Some(_)) if had_its_time => {
@@ -251,21 +251,6 @@ fn verdict(sight: &Sight<'_>, decision: &Decision, records: &[RecordView]) -> St
 fn may_start(policy: &Policy, chosen: Timestamp, now: Timestamp) -> bool {
     let late = now.as_second() - chosen.as_second();
     policy.deadline.is_none_or(|deadline| late <= deadline.as_seconds())
-}
-
-/// A reason in words.
-pub(crate) fn words(reason: &str) -> &str {
-    match reason {
-        "started" => "its time had come, and it was started",
-        "found-running" => "a run of it was found under way",
-        "deadline-passed" => "its deadline had passed before it could be started",
-        "no-candidate" => "no time tried in its window satisfies the constraints",
-        "rescheduled" => "the job was edited and no longer has this period",
-        "still-running" => "another run was still active",
-        "unknown" => "why is no longer recorded",
-        "superseded" => "a later period had come due by the time anyone looked",
-        other => other,
-    }
 }
 
 fn text(view: &WhyView) -> String {

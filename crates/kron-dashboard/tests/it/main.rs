@@ -1,0 +1,6 @@
+//! The dashboard over a board of a few jobs.
+
+mod board;
+mod router;
+#[cfg(feature = "serve")]
+mod serve;
