@@ -163,7 +163,11 @@ fn cronexpr(expressions: &[&str], zone: Zone, starts: &[i64]) -> Option<Contesta
         "cronexpr",
         expressions,
         |text| ::cronexpr::parse_crontab(&text.replace("UTC", zone.name())).ok(),
-        starts.iter().take(STARTS_OF_CRONEXPR).map(|at| Timestamp::from_second(*at).expect("in range")).collect(),
+        starts
+            .iter()
+            .take(STARTS_OF_CRONEXPR)
+            .map(|at| Timestamp::from_second(*at).expect("in range"))
+            .collect(),
         |schedule, start| schedule.find_next(::cronexpr::MakeTimestamp(*start)),
         |answer| Some(answer.ok()?.timestamp().as_second()),
     )
@@ -233,7 +237,8 @@ pub(crate) fn listings(expression: &str, start: i64, count: usize) -> Vec<Listin
     let schedule = Expr::parse(expression, Dialect::Ojs).ok();
     let kron = schedule.and_then(|expr| expr.compile(&utc(), Dst::KRON).ok()).map(|schedule| {
         let start = Timestamp::from_second(start).expect("in range");
-        let list = move || black_box(&schedule).occurrences_after(start).take(count).last().map(|at| at.as_second());
+        let list =
+            move || black_box(&schedule).occurrences_after(start).take(count).last().map(|at| at.as_second());
         (KRON, Box::new(list) as Box<dyn Fn() -> Option<i64>>)
     });
     let cronchik = cronchik::CronSchedule::parse_str(expression).ok().map(|schedule| {

@@ -54,8 +54,16 @@ pub(crate) const CLASSES: [Class; 15] = [
         expressions: &["0 0 1 1 *", "0 0 25 12 *", "30 8 4 JUL *", "0 12 1 1,7 *", "0 0 31 10 *"],
         goals: goals(3.5, 6.0),
     },
-    Class { name: "08-feb29", expressions: &["0 0 29 2 *", "30 12 29 FEB *", "15 6 29 2 *"], goals: goals(3.5, 6.0) },
-    Class { name: "09-feb29-dow", expressions: &["0 0 29 2 MON", "0 12 29 2 FRI", "30 8 29 2 SUN"], goals: goals(3.5, 30.0) },
+    Class {
+        name: "08-feb29",
+        expressions: &["0 0 29 2 *", "30 12 29 FEB *", "15 6 29 2 *"],
+        goals: goals(3.5, 6.0),
+    },
+    Class {
+        name: "09-feb29-dow",
+        expressions: &["0 0 29 2 MON", "0 12 29 2 FRI", "30 8 29 2 SUN"],
+        goals: goals(3.5, 30.0),
+    },
     Class {
         name: "10-last-dom",
         expressions: &["0 0 L * *", "30 18 L * *", "0 12 L 2,6,9 *", "15 8 L 1-6 *"],

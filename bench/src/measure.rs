@@ -70,7 +70,9 @@ fn list() -> Vec<Row> {
         let answers: Vec<Option<i64>> = listings.iter().map(|(_, list)| list()).collect();
         let passes: Vec<Box<dyn Fn()>> = listings
             .into_iter()
-            .map(|(_, list)| Box::new(move || assert!(std::hint::black_box(list()).is_some())) as Box<dyn Fn()>)
+            .map(|(_, list)| {
+                Box::new(move || assert!(std::hint::black_box(list()).is_some())) as Box<dyn Fn()>
+            })
             .collect();
         let names = ["cronchik", "saffron"];
         let times = best(&passes.iter().map(|pass| (&**pass, LISTED)).collect::<Vec<_>>());

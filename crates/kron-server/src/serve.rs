@@ -66,7 +66,10 @@ pub async fn serve(settings: Settings, announce: impl FnOnce(&str, &Arc<App>)) -
         refreshing: tokio::sync::Mutex::new(()),
         feed,
         metrics,
-        dashboard: Dashboard::new(Guard::new(address.port(), settings.hosts.iter().cloned().chain([address.to_string()]))),
+        dashboard: Dashboard::new(Guard::new(
+            address.port(),
+            settings.hosts.iter().cloned().chain([address.to_string()]),
+        )),
         looked: tokio::sync::Mutex::new(None),
     });
     let gate = gate(&app, address, &settings).await?;

@@ -328,6 +328,7 @@ mod tests {
             feed: Arc::new(crate::feed::Feed::new(0)),
             metrics: Arc::default(),
             looked: tokio::sync::Mutex::new(None),
+            dashboard: kron_dashboard::Dashboard::new(kron_dashboard::Guard::new(0, [])),
         });
         let given = Members::read(br#"{"type":"a.b","args":[]}"#).unwrap();
         let job = crate::envelope::read(given, app.clock.now()).unwrap();

@@ -15,6 +15,7 @@ use crate::store::{
 };
 
 use super::desk::{body, many, one};
+use crate::refusal::Refusal;
 
 /// A condition of a list, and the value in it.
 type Condition<'v> = (&'static str, &'v dyn ToSql);
@@ -221,7 +222,7 @@ pub(super) fn find_crons(
     if !text.is_empty() {
         conditions.push(("instr(name, ?) > 0", &text));
     }
-    let list = List { table: "crons", key: "name", descending: false, columns: "body", conditions };
+    let list = List { conditions, ..list_of_crons(None) };
     list.page(connection, page, body, |cron: &Cron| cron.definition.name.clone())
 }
 
