@@ -114,20 +114,27 @@ export async function act(what, done) {
   }
 }
 
+/** What was asked once and waits to be confirmed, until when. A list that is drawn anew in between changes nothing about it. */
+const asked = new Map();
+const CONFIRM_WITHIN = 4000;
+
 /** A button that asks once more before it acts. */
 export function careful(words, sure, action, attributes = {}) {
-  let timer;
+  const key = `${location.hash} ${attributes["data-key"] || words}`;
+  const isAsked = () => (asked.get(key) || 0) > Date.now();
   const button = h("button", { type: "button", "data-key": words, ...attributes, onclick: () => {
-    if (button.dataset.sure) {
-      clearTimeout(timer);
-      delete button.dataset.sure;
-      button.textContent = words;
-      return action();
-    }
-    button.dataset.sure = "yes";
-    button.textContent = sure;
-    timer = setTimeout(() => { delete button.dataset.sure; button.textContent = words; }, 4000);
-  } }, words);
+    const confirmed = isAsked();
+    if (confirmed) asked.delete(key);
+    else asked.set(key, Date.now() + CONFIRM_WITHIN);
+    draw();
+    if (confirmed) action();
+  } });
+  function draw() {
+    button.textContent = isAsked() ? sure : words;
+    button.toggleAttribute("data-sure", isAsked());
+    if (isAsked()) setTimeout(draw, asked.get(key) - Date.now() + 50);
+  }
+  draw();
   return button;
 }
 
