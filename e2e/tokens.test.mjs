@@ -1,0 +1,56 @@
+// kron-server with tokens: what somebody may do in the page is what their token allows.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { browser, open, raw, start } from "./world.mjs";
+
+const program = `${process.env.CARGO_TARGET_DIR}/debug/kron-server`;
+let home, server, chrome, tokens;
+
+before(async () => {
+  home = mkdtempSync(join(tmpdir(), "kron-e2e-tokens-"));
+  const create = (scope) => execFileSync(program, ["token", "create", "--name", `${scope}-page`, "--scope", scope, "--data", join(home, "data")], { encoding: "utf8" }).match(/kron_\S+/)[0];
+  tokens = { read: create("read"), enqueue: create("enqueue"), admin: create("admin") };
+  server = await start(program, ["--listen", "127.0.0.1:0", "--data", join(home, "data")], /listening on (http:\S+)/);
+  const made = await raw(`${server.url}/ojs/v1/cron`, { method: "POST", headers: { "Content-Type": "application/json", Authorization: `Bearer ${tokens.admin}` }, body: JSON.stringify({ name: "nightly", cron: "30 2 * * *", type: "test.job" }) });
+  assert.equal(made.status, 201, made.text);
+  chrome = await browser();
+});
+after(async () => { await chrome?.close(); await server?.clean(); rmSync(home, { recursive: true, force: true }); });
+
+const act = async (token, what) => (await raw(`${server.url}/dashboard/api/act`, { method: "POST", headers: { "Content-Type": "application/json", ...(token ? { Authorization: `Bearer ${token}` } : {}) }, body: JSON.stringify({ act: what, job: "nightly" }) })).status;
+
+test("without a token there is the page, and nothing in it", async () => {
+  assert.equal((await raw(`${server.url}/dashboard/`)).status, 200);
+  for (const path of ["about", "now", "jobs", "jobs.csv", "live", "schedule.ics", "timeline", "load"]) {
+    assert.equal((await raw(`${server.url}/dashboard/api/${path}`)).status, 401, path);
+  }
+  assert.equal(await act(null, "run"), 401);
+  assert.equal(await act("kron_nonsense", "run"), 401);
+});
+
+test("each scope allows its own", async () => {
+  assert.deepEqual([await act(tokens.read, "run"), await act(tokens.read, "pause")], [403, 403]);
+  assert.deepEqual([await act(tokens.admin, "run"), await act(tokens.admin, "pause"), await act(tokens.admin, "resume")], [200, 200, 200]);
+});
+
+test("who may only look sees that, and who may do everything can", async () => {
+  const context = await chrome.newContext();
+  const page = await open(context, server.url, "#/job/nightly");
+  await page.fill("#token", tokens.read);
+  await page.click("#sign-in button");
+  await page.waitForSelector("h1:has-text('nightly')");
+  assert.ok(await page.isDisabled("button:text-is('Run now')"));
+  assert.ok(await page.isDisabled("button:text-is('Pause')"));
+  await page.waitForSelector("#live[data-state=live]");
+  await page.evaluate((token) => sessionStorage.setItem("kron-token", token), tokens.admin);
+  await page.reload();
+  await page.click("button:text-is('Pause')");
+  await page.waitForSelector("h1 .chip-paused");
+  assert.deepEqual(page.mistakes, []);
+  await context.close();
+});
