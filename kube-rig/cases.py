@@ -21,7 +21,7 @@ import time
 
 import yaml
 
-from rig import ADMIN, OPERATOR, Answer, Operator, Proxy, Rig, wait
+from rig import OPERATOR, PATIENCE, Answer, Operator, Proxy, Rig, wait
 
 HERE = pathlib.Path(__file__).resolve().parent
 DEPLOY = HERE.parent / "deploy"
@@ -290,7 +290,7 @@ def case_name_conflict(t):
     """Another's Job under the name of a period is left alone."""
     t.lead()
     now = int(time.time())
-    for second in range(now - now % 4 + 8, now + 60, 4):
+    for second in range(now - now % 4, now + PATIENCE, 4):
         job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"taken-{second}"}, "spec": template(hold=True)["spec"]}
         t.rig.call("POST", t.jobs_path(), job)
     t.make("taken", "@every 4s", {"deadline": "2s"})

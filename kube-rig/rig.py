@@ -47,6 +47,10 @@ def wait(what, condition, patience=PATIENCE):
     while True:
         try:
             value = condition()
+        except Answer as answer:
+            if not answer.passing():
+                raise
+            value, last = None, answer
         except (OSError, http.client.HTTPException) as error:
             value, last = None, error
         else:
@@ -64,6 +68,10 @@ class Answer(Exception):
     def __init__(self, code, body):
         super().__init__(f"{code}: {body.get('message', body)}")
         self.code, self.body = code, body
+
+    def passing(self):
+        """An API server that is busy or starting says so, and is asked again."""
+        return self.code == 429 or self.code >= 500
 
 
 class Rig:
@@ -325,7 +333,7 @@ class Operator:
 class Proxy:
     """Stands between an operator and the API server, and does to requests what the test says.
 
-    `meddle(method, path, body)` returns None, or one of: "drop" (it never arrives), "mute" (it arrives, its answer does not), a function to be
+    `meddle(method, path, body)`, the path without its query, returns None, or one of: "drop" (it never arrives), "mute" (it arrives, its answer does not), a function to be
     called before it is passed on, or a pair of functions for before and after.
     """
 
@@ -362,7 +370,7 @@ class Proxy:
             length = next((int(h.split(":")[1]) for h in headers if h.lower().startswith("content-length:")), 0)
             while len(body) < length:
                 body += client.recv(65536)
-            action = self.meddle(method, path, body)
+            action = self.meddle(method, path.partition("?")[0], body)
             before, after = action if isinstance(action, tuple) else (action, None)
             if before == "drop":
                 return
