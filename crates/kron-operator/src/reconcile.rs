@@ -122,7 +122,7 @@ pub enum Turn {
 /// Everything that one look at a `KronJob` brings about, in this order. If the status cannot be written, nothing else is done.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Act {
-    /// The status to be written, if it is another than was read.
+    /// The status to be written: always before a creation, and else if it is another than was read.
     pub status: Option<KronJobStatus>,
     /// What is told, once that is written.
     pub tells: Vec<Tell>,
@@ -630,7 +630,8 @@ impl<'a> Clerk<'a> {
         self.status.observed_generation = seen.kronjob.metadata.generation;
         self.next();
         self.conditions();
-        if seen.kronjob.status.as_ref() != Some(&self.status) {
+        // A claim is written even where the same one is there: what was read may be long gone, and the API server says so.
+        if !self.act.create.is_empty() || seen.kronjob.status.as_ref() != Some(&self.status) {
             self.act.status = Some(self.status.clone());
         }
         let unrecorded = |name: &String| self.claims.iter().any(|claim| claim.status.job_name == *name);

@@ -14,14 +14,16 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kron_core::Watch;
 use kron_operator::api::{
     FINALIZER, HistoryEntry, JobTemplate, KronJob, KronJobSpec, KronJobStatus, PolicySpec, WindowSpec,
 };
 use kron_operator::definition::{Definition, Flaw};
 use kron_operator::job;
 use kron_operator::pass::{Cluster, Created, Key, Memory, Written, pass};
-use kron_operator::reconcile::Sight;
+use kron_operator::reconcile::{Look, Seen, Sight, Turn, reconcile};
 use kron_operator::tell::Tell;
+use kron_zones::Zones;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
@@ -775,6 +777,24 @@ impl Quiet {
             None => format!("{} {}", entry.outcome, entry.reason),
         };
         self.status().history.iter().rev().map(entry).collect()
+    }
+}
+
+#[test]
+fn a_claim_is_written_before_every_creation() {
+    let quiet = Quiet::new(json!({"schedule": "@every 100s"}));
+    let mut kronjob = quiet.shared.lock().unwrap().kronjob.clone().unwrap();
+    let definition = Definition::read(&kronjob.spec, "n/x", &Zones::bundled());
+    let at = |second| Timestamp::from_second(START + second).unwrap();
+    let look = Look { holder: "me", watch: Watch { since: at(1), now: at(100) }, clock: at(100) };
+    // Nothing comes of the creation, and it is tried again within the same second.
+    for _ in 0..3 {
+        let (jobs, failures) = (BTreeMap::new(), BTreeMap::new());
+        let seen = Seen { kronjob: &kronjob, definition: &definition, jobs: &jobs, failures: &failures };
+        let Turn::Act(act) = reconcile(seen, look) else { panic!("no Job is looked for") };
+        assert_eq!(act.create.len(), 1);
+        assert!(act.status.is_some(), "it is created by a claim that may be gone");
+        kronjob.status = act.status;
     }
 }
 
