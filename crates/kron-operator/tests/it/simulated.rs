@@ -21,7 +21,7 @@ use kron_operator::api::{
 use kron_operator::definition::{Definition, Flaw};
 use kron_operator::job;
 use kron_operator::pass::{Cluster, Created, Key, Memory, Written, pass};
-use kron_operator::reconcile::{Look, Seen, Sight, Turn, reconcile};
+use kron_operator::reconcile::{self, Seen, Sight, Turn, reconcile};
 use kron_operator::tell::Tell;
 use kron_zones::Zones;
 use kube::ResourceExt;
@@ -786,7 +786,7 @@ fn a_claim_is_written_before_every_creation() {
     let mut kronjob = quiet.shared.lock().unwrap().kronjob.clone().unwrap();
     let definition = Definition::read(&kronjob.spec, "n/x", &Zones::bundled());
     let at = |second| Timestamp::from_second(START + second).unwrap();
-    let look = Look { holder: "me", watch: Watch { since: at(1), now: at(100) }, clock: at(100) };
+    let look = reconcile::Look { holder: "me", watch: Watch { since: at(1), now: at(100) }, clock: at(100) };
     // Nothing comes of the creation, and it is tried again within the same second.
     for _ in 0..3 {
         let (jobs, failures) = (BTreeMap::new(), BTreeMap::new());
