@@ -22,6 +22,7 @@ use kron_operator::definition::{Definition, Flaw};
 use kron_operator::job;
 use kron_operator::pass::{Cluster, Created, Key, Memory, Written, pass};
 use kron_operator::reconcile::{self, Seen, Sight, Turn, reconcile};
+use kron_operator::release::HOLD;
 use kron_operator::tell::Tell;
 use kron_zones::Zones;
 use kube::ResourceExt;
@@ -254,7 +255,7 @@ impl Server {
                 return Fate::Fine;
             }
             let pause = match world.rng.below(60) {
-                0 => world.rng.below(400), // stopped, or stuck on the way: longer than a Lease, and shorter than HOLD
+                0 => world.rng.below(STOPPED), // or stuck on the way
                 1..=6 => world.rng.below(20),
                 _ => 0,
             };
@@ -475,7 +476,10 @@ fn kronjob(world: &mut World, spec: KronJobSpec) -> KronJob {
 
 /// How long faults last, and how long there is peace after them.
 const TROUBLED: i64 = 900;
-const PEACE: i64 = 800;
+const PEACE: i64 = 1_200;
+
+/// The longest that an operator is stopped within a request: longer than a Lease, and shorter than `HOLD`.
+const STOPPED: u64 = 400;
 
 /// Lives through one history. What went wrong is returned; and how many Jobs there were.
 fn live(seed: u64, plant: Option<Plant>) -> (Vec<String>, usize) {
@@ -598,7 +602,8 @@ fn peace(shared: &Shared, operators: &mut Vec<Operator>, numbers: u64) -> (Vec<S
     if operators.is_empty() {
         operators.push(Operator::new(shared, numbers + 1));
     }
-    let end = shared.lock().unwrap().now + PEACE;
+    let begin = shared.lock().unwrap().now;
+    let end = begin + PEACE;
     let mut last_jobs = 0;
     while shared.lock().unwrap().now < end {
         {
@@ -631,8 +636,14 @@ fn peace(shared: &Shared, operators: &mut Vec<Operator>, numbers: u64) -> (Vec<S
         trouble.push("the last change was not seen".to_owned());
     }
     let held = world.jobs.values().filter(|job| job.finalizers().iter().any(|name| name == FINALIZER));
-    let old = world.now - 700;
-    for job in held.filter(|job| job.metadata.creation_timestamp.as_ref().unwrap().0.as_second() < old) {
+    // The one that is left may have been stopped when the faults ended, and records only then.
+    let woken = begin + i64::try_from(STOPPED).unwrap();
+    let hold = i64::try_from(HOLD.as_secs()).unwrap() + 60;
+    let is_over = |job: &&Job| {
+        let created = job.metadata.creation_timestamp.as_ref().unwrap().0.as_second();
+        created.max(woken) + hold < world.now
+    };
+    for job in held.filter(is_over) {
         let owner = &job.owner_references()[0].uid;
         if Some(owner.clone()) == kronjob.uid() {
             trouble.push(format!("the name of {} is still held", job.name_any()));
