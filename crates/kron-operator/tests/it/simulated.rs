@@ -673,9 +673,14 @@ fn no_period_has_two_jobs_whatever_happens() {
 
 #[test]
 fn planted_bugs_are_found() {
-    for plant in
-        [Plant::NoFinalizer, Plant::EarlyRelease, Plant::BlindStatus, Plant::RandomNames, Plant::NoClaim]
-    {
+    for plant in [
+        Plant::NoFinalizer,
+        Plant::EarlyRelease,
+        Plant::BlindStatus,
+        Plant::RandomNames,
+        Plant::NoClaim,
+        Plant::NoHold,
+    ] {
         let found = (0..2_000)
             .find(|seed| live(*seed, Some(plant)).0.iter().any(|what| what.starts_with("two Jobs")));
         println!("{plant:?}: found by seed {found:?}");
