@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -633,6 +634,7 @@ def main():
         test.rig.stop()
         for what, figure in test.figures.items():
             print(f"     {what}: {figure}", flush=True)
+    shutil.rmtree(test.rig.dir)  # kept if anything failed
     print(f"{len(cases)} cases passed, 0 periods with two Jobs", flush=True)
     return status
 
