@@ -38,6 +38,7 @@ fn what_programs_read_has_the_names_they_know() {
             "moreHeld",
             "next",
             "pid",
+            "recorded",
             "running",
             "startedAt",
             "stateDir",
