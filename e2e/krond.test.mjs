@@ -1,18 +1,17 @@
 // krond's dashboard: a process of its own, over the control socket.
 
 import assert from "node:assert/strict";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { accessible } from "./accessible.mjs";
 import { browser, open, raw, start, until } from "./world.mjs";
 
-const program = `${process.env.CARGO_TARGET_DIR}/debug/krond`;
 const AT = /dashboard at (http:\/\/[^/\s]+)/;
 const HOSTILE = "<img src=x onerror=alert(1)>\\033[31mred\\033[0m";
 
-let home, daemon, chrome, context;
+let home, program, daemon, chrome, context;
 const running = [];
 
 /** Starts a dashboard of the krond that runs. */
@@ -26,6 +25,10 @@ before(async () => {
   home = mkdtempSync(join(tmpdir(), "kron-e2e-krond-"));
   // Whoever the dashboard becomes must be able to read the krontabs.
   chmodSync(home, 0o755);
+  // And to run the program, which may have been built where only root can go.
+  program = join(home, "krond");
+  copyFileSync(`${process.env.CARGO_TARGET_DIR}/debug/krond`, program);
+  chmodSync(program, 0o755);
   mkdirSync(join(home, "krontabs"), { mode: 0o755 });
   writeFileSync(join(home, "out.log"), "", { mode: 0o644 });
   writeFileSync(join(home, "krontabs", "jobs"), [
