@@ -27,8 +27,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use kron_zones::Zones;
-use sqlx::Row;
 use sqlx::postgres::PgConnectOptions;
+use sqlx::{Executor, Row};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -315,6 +315,8 @@ impl Core {
     /// The number of the transaction alone does not do: after a crash it may be given again.
     async fn look_for(&self, mark: &Mark) -> Result<Option<bool>, sqlx::Error> {
         let mut connection = self.pool.connect().await?;
+        // A pooler keeps to one connection within a transaction only.
+        connection.execute(desk::BEGIN).await?;
         let sql = "SELECT pg_xact_status($1::xid8)";
         let status: Result<Option<String>, sqlx::Error> = sqlx::query_scalar(sql)
             .persistent(false)
@@ -325,7 +327,10 @@ impl Core {
             Ok(Some(status)) if status == "in progress" => return Ok(None),
             // One that the database has not heard of is in its future.
             Ok(_) => {}
-            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("22023") => {}
+            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("22023") => {
+                connection.execute("ROLLBACK").await?;
+                connection.execute(desk::BEGIN).await?;
+            }
             Err(error) => return Err(error),
         }
         let sql = "SELECT EXISTS (SELECT 1 FROM events WHERE id = $1)";

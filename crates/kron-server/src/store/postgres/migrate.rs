@@ -38,6 +38,10 @@ pub(super) async fn migrate(pool: &Pool) -> Result<(), String> {
     let run = async |connection: &mut sqlx::PgConnection, sql: &'static str| {
         sqlx::raw_sql(sql).execute(connection).await.map(drop)
     };
+    // A pooler keeps to one connection within a transaction only, so there is nothing before it.
+    run(&mut connection, "BEGIN; SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = '10min'")
+        .await
+        .map_err(failed)?;
     let version: String = sqlx::query_scalar("SHOW server_version_num")
         .persistent(false)
         .fetch_one(&mut connection)
@@ -49,9 +53,6 @@ pub(super) async fn migrate(pool: &Pool) -> Result<(), String> {
             SERVER_MIN / 10_000
         ));
     }
-    run(&mut connection, "BEGIN; SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = '10min'")
-        .await
-        .map_err(failed)?;
     run(&mut connection, LOCK).await.map_err(failed)?;
     run(&mut connection, RECORD).await.map_err(failed)?;
     let taken: Vec<(i32, bool)> = sqlx::query_as("SELECT number, breaks FROM kron_steps ORDER BY number")
