@@ -1,4 +1,5 @@
-//! One decision beside a bare SHA-256 of its input: the goal is a ratio of at most 1.1.
+//! One decision beside a bare SHA-256 of its input: the goal is a ratio of at most 1.1. Then what a look at a job costs,
+//! and timers for a million of them.
 //!
 //! Everything is measured in one process, in turns, in CPU time of the thread, and the best of
 //! several rounds counts, so that other work on the machine disturbs as little as possible.
@@ -6,8 +7,12 @@
 //! The peer hashes the very texts that the decisions hash, ready in memory. Both results are looked at where
 //! they are: a copy made for the measurement alone would cost a decision as much as a tenth of its hash.
 
+mod timers;
+
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -45,7 +50,8 @@ fn main() -> ExitCode {
     }
     println!("goal: {GOAL} for what is marked");
     searches();
-    look();
+    looks();
+    timers::compare();
     if reached { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -66,8 +72,35 @@ fn searches() {
     }
 }
 
+/// What `evaluate` costs: nothing to do, one period to close and start, and as many periods open as ever can be.
+fn looks() {
+    let zone = Zone::new(&TimeZone::get("America/New_York").unwrap()).unwrap();
+    let schedule = Expr::parse("17 3 * * *", Dialect::Kron).unwrap().compile(&zone, Dst::KRON).unwrap();
+    let job = Job::builder("production/database-backups-eu", schedule, zone)
+        .window(WindowMode::After, "1h".parse().unwrap())
+        .build()
+        .unwrap();
+    let since: Timestamp = "2026-01-01T12:00:00Z".parse().unwrap();
+    let next = job.schedule().next_after(since).unwrap();
+    let chosen = decide(&job, next).chosen().unwrap();
+    let ledger = Ledger::restored(Some(PeriodId::new(since)), Vec::new(), Vec::new());
+    for (name, now, due) in [("with nothing due", since, false), ("with a period due", chosen, true)] {
+        let mut best = f64::INFINITY;
+        for _ in 0..ROUNDS {
+            best = best.min(timed(|| {
+                for _ in 0..PERIODS {
+                    let (steps, _) = black_box(evaluate(&job, black_box(&ledger), &[], Watch { since, now }));
+                    assert_ne!(steps.is_empty(), due);
+                }
+            }));
+        }
+        println!("one look {name}: {best:.1} ns");
+    }
+    look_at_many();
+}
+
 /// One look at a job of whose periods as many wait for their time as ever can.
-fn look() {
+fn look_at_many() {
     let zone = Zone::utc();
     let every_second = Expr::parse("@every 1s", Dialect::Kron).unwrap();
     let count = OPEN_MAX - 1;
@@ -241,4 +274,30 @@ fn timed(all: impl Fn()) -> f64 {
 fn cpu_nanos() -> i64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+/// The allocator of the system, with a count of the bytes that are in use.
+struct Counted;
+
+static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static COUNTED: Counted = Counted;
+
+// SAFETY: the system's allocator does all of it; what is added only counts.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+/// Bytes in use.
+fn allocated() -> usize {
+    ALLOCATED.load(Ordering::Relaxed)
 }

@@ -119,8 +119,12 @@ impl Daemon {
     /// What a job's line says, and what is known of it.
     #[must_use]
     pub fn job(&self, slot: Slot) -> Option<(&Arc<Entry>, &State, Activity)> {
-        let job = self.jobs.get(slot.0 as usize)?.as_ref()?;
-        Some((&job.entry, &job.state, job.activity(self.timers.of(slot))))
+        let job = self.tracked(slot)?;
+        Some((&job.entry, &job.state, job.activity()))
+    }
+
+    fn tracked(&self, slot: Slot) -> Option<&Tracked> {
+        self.jobs.get(slot.0 as usize)?.as_ref()
     }
 
     /// All jobs that are configured.
@@ -141,7 +145,8 @@ impl Daemon {
 
     /// The jobs that are looked at first, in order.
     pub fn soonest(&self) -> impl Iterator<Item = Slot> + '_ {
-        self.timers.soonest()
+        let is_so = |at: i64, slot: Slot| self.tracked(slot).is_some_and(|job| job.timer == Some(at));
+        self.timers.iter().filter(move |(at, slot)| is_so(*at, *slot)).map(|(_, slot)| slot)
     }
 
     /// Says what to do about an event, and when to come back if nothing else happens.
@@ -226,7 +231,7 @@ impl Daemon {
             let is_stale = job.outdate(unwatched);
             if is_stale || job.look.is_some() || back && !job.removed {
                 job.look = Some(now.second());
-                self.timers.set(slot_at(at), Some(now.second()));
+                arm(&mut self.timers, slot_at(at), job, Some(now.second()));
             }
         }
     }
@@ -234,13 +239,17 @@ impl Daemon {
     /// Looks at every job that is due.
     fn tick(&mut self, now: Moment, effects: &mut Vec<Effect>) {
         let second = now.second();
-        for slot in self.timers.take_due(second) {
-            if let Some(Some(job)) = self.jobs.get_mut(slot.0 as usize) {
+        for (at, slots) in self.timers.take_due(second) {
+            for slot in slots {
+                let Some(Some(job)) = self.jobs.get_mut(slot.0 as usize) else { continue };
+                if job.timer.take_if(|timer| *timer == at).is_none() {
+                    continue;
+                }
                 // One second for everything that is due by now, whenever its turn comes.
                 job.look.get_or_insert(second);
                 job.wake = None;
+                self.with(slot, now, effects, |_, _| {});
             }
-            self.with(slot, now, effects, |_, _| {});
         }
         while let Some((at, slot)) = self.alarms.first().copied().filter(|(at, _)| *at <= now.uptime) {
             self.alarms.remove(&(at, slot));
@@ -272,14 +281,13 @@ impl Daemon {
         }
         change(job, &mut work);
         job.advance(&mut work);
-        self.timers.set(slot, job.wake);
+        arm(&mut self.timers, slot, job, job.wake);
         job.alarm_at = job.next_alarm();
         if let Some(alarm) = job.alarm_at {
             self.alarms.insert((alarm, slot));
         }
         if job.removed && job.is_over() {
             self.slots.remove(job.entry.identity());
-            self.timers.set(slot, None);
             if let Some(alarm) = job.alarm_at {
                 self.alarms.remove(&(alarm, slot));
             }
@@ -353,7 +361,7 @@ impl Daemon {
     /// Takes on what somebody asks for, or says at once why not: nobody waits for nothing.
     fn ask(&mut self, slot: Slot, asked: Asked, now: Moment, effects: &mut Vec<Effect>) {
         let asker = asked.asker();
-        if !matches!(self.jobs.get(slot.0 as usize), Some(Some(_))) {
+        if self.tracked(slot).is_none() {
             effects.push(Effect::Answer(asker, Err("it is no longer configured".into())));
             return;
         }
@@ -397,6 +405,17 @@ impl Daemon {
             wall: self.timers.first().and_then(|second| Timestamp::from_second(second).ok()),
             uptime: Some(alarm.map_or(cap, |alarm| alarm.min(cap))),
         }
+    }
+}
+
+/// Wakes the job then, and no longer when it was to be woken before. `None` for never.
+fn arm(timers: &mut Timers, slot: Slot, job: &mut Tracked, at: Option<i64>) {
+    if job.timer == at {
+        return;
+    }
+    job.timer = at;
+    if let Some(at) = at {
+        timers.set(slot, at);
     }
 }
 

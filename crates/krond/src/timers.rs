@@ -6,37 +6,20 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Slot(pub u32);
 
-/// One wake-up for each job, in whole seconds of the wall clock.
+/// Wake-ups of jobs, in whole seconds of the wall clock.
 ///
 /// Due times collide (every minute, on the hour), so there is one bucket for each second and not one entry of
-/// a heap for each job. Setting a job's time again leaves its old entry behind: it is recognised by the time
-/// that `of` says, and goes with its bucket.
+/// a heap for each job. Nothing is ever taken out of the middle: a job knows for itself when it is to be woken, and
+/// whoever takes entries out passes over those that are not of that second.
 #[derive(Debug, Default)]
 pub struct Timers {
     buckets: BTreeMap<i64, Vec<Slot>>,
-    of: Vec<Option<i64>>,
 }
 
 impl Timers {
-    /// Wakes the job then, and no longer when it was to be woken before. `None` for never.
-    pub fn set(&mut self, slot: Slot, at: Option<i64>) {
-        let place = slot.0 as usize;
-        if place >= self.of.len() {
-            self.of.resize(place + 1, None);
-        }
-        if self.of[place] == at {
-            return;
-        }
-        self.of[place] = at;
-        if let Some(at) = at {
-            self.buckets.entry(at).or_default().push(slot);
-        }
-    }
-
-    /// When the job is to be woken.
-    #[must_use]
-    pub fn of(&self, slot: Slot) -> Option<i64> {
-        self.of.get(slot.0 as usize).copied().flatten()
+    /// Wakes the job then.
+    pub fn set(&mut self, slot: Slot, at: i64) {
+        self.buckets.entry(at).or_default().push(slot);
     }
 
     /// The earliest wake-up. It may be one that nobody wants any more.
@@ -45,27 +28,16 @@ impl Timers {
         self.buckets.keys().next().copied()
     }
 
-    /// The jobs that are to be woken first, in order.
-    pub fn soonest(&self) -> impl Iterator<Item = Slot> + '_ {
-        let bucket = move |(at, slots): (&i64, &Vec<Slot>)| {
-            let at = *at;
-            slots.clone().into_iter().filter(move |slot| self.of(*slot) == Some(at))
-        };
-        self.buckets.iter().flat_map(bucket)
+    /// All wake-ups, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (i64, Slot)> + '_ {
+        self.buckets.iter().flat_map(|(at, slots)| slots.iter().map(|slot| (*at, *slot)))
     }
 
-    /// Takes out the jobs that are due, the longest waiting first.
-    pub fn take_due(&mut self, now: i64) -> Vec<Slot> {
+    /// Takes out what is due, by second, the longest waiting first.
+    pub fn take_due(&mut self, now: i64) -> Vec<(i64, Vec<Slot>)> {
         let mut due = Vec::new();
         while let Some(bucket) = self.buckets.first_entry().filter(|bucket| *bucket.key() <= now) {
-            let (at, slots) = bucket.remove_entry();
-            for slot in slots {
-                let of = &mut self.of[slot.0 as usize];
-                if *of == Some(at) {
-                    *of = None;
-                    due.push(slot);
-                }
-            }
+            due.push(bucket.remove_entry());
         }
         due
     }
@@ -78,26 +50,15 @@ mod tests {
     #[test]
     fn due_jobs_come_out_once_and_in_order() {
         let mut timers = Timers::default();
-        timers.set(Slot(0), Some(60));
-        timers.set(Slot(1), Some(30));
-        timers.set(Slot(2), Some(60));
+        timers.set(Slot(0), 60);
+        timers.set(Slot(1), 30);
+        timers.set(Slot(2), 60);
+        timers.set(Slot(3), 61);
         assert_eq!(timers.first(), Some(30));
-        assert_eq!(timers.take_due(60), [Slot(1), Slot(0), Slot(2)]);
+        assert_eq!(timers.iter().map(|(_, slot)| slot.0).collect::<Vec<_>>(), [1, 0, 2, 3]);
+        assert_eq!(timers.take_due(29), []);
+        assert_eq!(timers.take_due(60), [(30, vec![Slot(1)]), (60, vec![Slot(0), Slot(2)])]);
         assert_eq!(timers.take_due(60), []);
-        assert_eq!(timers.first(), None);
-    }
-
-    #[test]
-    fn only_the_last_time_set_counts() {
-        let mut timers = Timers::default();
-        timers.set(Slot(0), Some(60));
-        timers.set(Slot(0), Some(90));
-        timers.set(Slot(0), Some(60));
-        timers.set(Slot(1), Some(60));
-        timers.set(Slot(1), None);
-        assert_eq!(timers.of(Slot(0)), Some(60));
-        assert_eq!(timers.take_due(59), []);
-        assert_eq!(timers.take_due(100), [Slot(0)]);
-        assert_eq!(timers.take_due(100), []);
+        assert_eq!(timers.first(), Some(61));
     }
 }

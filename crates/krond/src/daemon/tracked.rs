@@ -47,6 +47,8 @@ pub(super) struct Tracked {
     pub(super) look: Option<i64>,
     /// When to look next, unless something happens.
     pub(super) wake: Option<i64>,
+    /// The second that the daemon's timers have for it. Whatever else they have is of the past.
+    pub(super) timer: Option<i64>,
     /// What the engine wants done, and is not begun.
     steps: VecDeque<Step>,
     /// Since the engine was asked, the machine has slept or the clock has jumped: what it said was said for another
@@ -219,6 +221,7 @@ impl Tracked {
             since: now,
             look: None,
             wake: None,
+            timer: None,
             steps: VecDeque::new(),
             is_outdated: false,
             ended: Vec::new(),
@@ -258,9 +261,9 @@ impl Tracked {
         }
     }
 
-    pub(super) fn activity(&self, wake: Option<i64>) -> Activity {
+    pub(super) fn activity(&self) -> Activity {
         Activity {
-            wake: wake.and_then(|second| Timestamp::from_second(second).ok()),
+            wake: self.timer.and_then(|second| Timestamp::from_second(second).ok()),
             hold: self.hold.clone(),
             removed: self.removed,
         }
