@@ -1,11 +1,12 @@
 //! Kron beside its peers: one process, interleaved batches, thread CPU time, the best of several.
 //!
 //! Reading order: `corpus` is what is asked, `contestant` who answers, `measure` how long it takes,
-//! `report` what is printed, and `count` what callgrind counts.
+//! `report` what is printed, `languages` compares with other languages, and `count` is what callgrind counts.
 
 mod contestant;
 mod corpus;
 mod count;
+mod languages;
 mod measure;
 mod report;
 
@@ -16,11 +17,12 @@ fn main() -> ExitCode {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["schedule", "text"] => print!("{}", report::text(&measure::everything())),
         ["schedule", "json"] => print!("{}", report::json(&measure::everything())),
+        ["languages", ..] => languages::compare(&args[1..]),
         ["count"] => count::contestants(),
         ["count", who] => count::run(who),
         _ => {
             eprintln!(
-                "usage: kron-bench schedule text|json, kron-bench count [WHO] (scripts/bench calls it)"
+                "usage: kron-bench schedule text|json, kron-bench languages PROGRAM..., kron-bench count [WHO] (scripts/bench calls it)"
             );
             return ExitCode::from(2);
         }

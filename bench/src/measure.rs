@@ -145,7 +145,7 @@ fn parse() -> Vec<Row> {
 }
 
 /// The best nanoseconds per ask of each. The batches take turns, so that a slow moment hits all alike.
-fn best(passes: &[(&dyn Fn(), usize)]) -> Vec<f64> {
+pub(crate) fn best(passes: &[(&dyn Fn(), usize)]) -> Vec<f64> {
     let repeats: Vec<u32> = passes
         .iter()
         .map(|(pass, _)| {

@@ -16,17 +16,19 @@ use kron_scheduler::{Clock as _, Event, Registration, Scheduler};
 
 /// Contestants and numbers of tasks; registering takes so many seconds at the most.
 /// tokio-cron-scheduler goes three times, because it does not lose the same number every time.
-const BURSTS: [(&str, usize, i64); 10] = [
+const BURSTS: [(&str, usize, i64); 12] = [
     ("kron, file", 10_000, 5),
     ("kron, sqlite", 10_000, 5),
     ("tokio-cron-scheduler", 10_000, 15),
     ("tokio-cron-scheduler", 10_000, 15),
     ("tokio-cron-scheduler", 10_000, 15),
     ("apalis-cron", 10_000, 15),
+    (APSCHEDULER, 10_000, 15),
     ("kron, file", 100_000, 10),
     ("kron, sqlite", 100_000, 15),
     ("tokio-cron-scheduler", 100_000, 100),
     ("apalis-cron", 100_000, 60),
+    (APSCHEDULER, 100_000, 200),
 ];
 const WAVES: [(&str, usize); 5] = [
     ("kron, memory", 10_000),
@@ -35,12 +37,15 @@ const WAVES: [(&str, usize); 5] = [
     ("kron, sqlite", 10_000),
     ("kron, file", 1_000_000),
 ];
-const IDLE: [(&str, usize); 4] = [
+const IDLE: [(&str, usize); 5] = [
     ("kron, file", 10_000),
     ("tokio-cron-scheduler", 10_000),
     ("apalis-cron", 10_000),
+    (APSCHEDULER, 10_000),
     ("kron, file", 1_000_000),
 ];
+/// It is in Python: `KRON_BENCH_PYTHON` says which one has it.
+const APSCHEDULER: &str = "APScheduler";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -78,8 +83,21 @@ fn all(only: &[String]) {
 }
 
 fn run(arguments: &[&str]) {
-    let program = std::env::current_exe().expect("this program is somewhere");
-    let status = Command::new(program).args(arguments).env("TZ", "UTC").status();
+    let mut command = if arguments[1] == APSCHEDULER {
+        let Some(python) = std::env::var_os("KRON_BENCH_PYTHON") else {
+            println!("{APSCHEDULER:<22} is left out: no KRON_BENCH_PYTHON");
+            return;
+        };
+        let mut command = Command::new(python);
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/apscheduler_bench.py"));
+        command.args(arguments.iter().filter(|argument| **argument != APSCHEDULER));
+        command
+    } else {
+        let mut command = Command::new(std::env::current_exe().expect("this program is somewhere"));
+        command.args(arguments);
+        command
+    };
+    let status = command.env("TZ", "UTC").status();
     if !status.is_ok_and(|status| status.success()) {
         println!("{arguments:?} failed");
     }

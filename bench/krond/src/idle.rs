@@ -1,0 +1,63 @@
+//! A million jobs that are not due: how long krond takes to be ready, what each of them costs, and what it does meanwhile.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::process::{Daemon, machine};
+
+/// Jobs in one file of the directory of krontabs.
+const A_FILE: usize = 50_000;
+/// How long nothing happens while its processor time is looked at.
+const QUIET: Duration = Duration::from_secs(60);
+/// By then it must be ready.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+pub fn measure(krond: &Path, count: usize) {
+    machine();
+    let place = tempfile::tempdir().unwrap();
+    let config = place.path().join("krontabs");
+    fs::create_dir(&config).unwrap();
+    for first in (0..count).step_by(A_FILE) {
+        let mut file =
+            std::io::BufWriter::new(fs::File::create(config.join(format!("{first:07}.kron"))).unwrap());
+        for n in first..count.min(first + A_FILE) {
+            // Half a year from any day on, one is due; none on the day of the measurement but by chance.
+            let (minute, hour, day, month) = (n % 60, n / 60 % 24, n / 1_440 % 28 + 1, n / 40_320 % 12 + 1);
+            writeln!(
+                file,
+                "{minute} {hour} {day} {month} * @win(after,1h) name=j{n} command=/bin/true"
+            )
+            .unwrap();
+        }
+    }
+    for (start, what) in [(0, "first start"), (1, "started again")] {
+        let began = Instant::now();
+        let mut command = Command::new(krond);
+        command.args(["start", "--foreground", "--config"]).arg(&config);
+        command.arg("--state-dir").arg(place.path().join("state"));
+        let log = place.path().join(format!("krond{start}.log"));
+        let daemon = Daemon::start(&mut command, &log);
+        let ready = || {
+            let mut ask = Command::new(krond);
+            ask.arg("status").arg("--state-dir").arg(place.path().join("state"));
+            ask.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
+        };
+        while !ready() && began.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(50));
+        }
+        let (took, cpu) = (began.elapsed(), daemon.cpu_seconds());
+        let (now, most) = daemon.memory();
+        println!("{count} jobs, {what}: ready in {:.2} s, {cpu:.2} s of processor time", took.as_secs_f64());
+        println!("  {} MB, {} bytes a job; {} MB at most", now >> 20, now / count as u64, most >> 20);
+        thread::sleep(QUIET);
+        let idle = daemon.cpu_seconds() - cpu;
+        println!(
+            "  {idle:.2} s of processor time in the {QUIET:?} after that; {} MB",
+            daemon.memory().0 >> 20
+        );
+    }
+}
