@@ -91,14 +91,21 @@ impl Notes {
     /// How long after the minute each start came, once all have started or it is too late for that.
     fn wait(&self, minute: Duration, count: usize) -> Vec<Duration> {
         let end = minute + PATIENCE;
-        while now() < end && (now() < minute || fs::metadata(&self.0).unwrap().len() < count as u64 * 8) {
+        loop {
+            let late = self.between(minute, end);
+            if late.len() >= count || now() >= end {
+                return late;
+            }
             thread::sleep(Duration::from_millis(100));
         }
+    }
+
+    /// How long after the first each start came that came before the second.
+    fn between(&self, begin: Duration, end: Duration) -> Vec<Duration> {
         let notes = fs::read(&self.0).unwrap();
-        let notes = notes
-            .chunks_exact(8)
-            .map(|note| Duration::from_nanos(u64::from_ne_bytes(note.try_into().unwrap())));
-        notes.filter(|note| *note >= minute && *note < end).map(|note| note - minute).collect()
+        let notes = notes.chunks_exact(8).map(|note| u64::from_ne_bytes(note.try_into().unwrap()));
+        let notes = notes.map(Duration::from_nanos);
+        notes.filter(|note| *note >= begin && *note < end).map(|note| note - begin).collect()
     }
 }
 

@@ -27,11 +27,8 @@ pub fn measure(krond: &Path, count: usize) {
         for n in first..count.min(first + A_FILE) {
             // Half a year from any day on, one is due; none on the day of the measurement but by chance.
             let (minute, hour, day, month) = (n % 60, n / 60 % 24, n / 1_440 % 28 + 1, n / 40_320 % 12 + 1);
-            writeln!(
-                file,
-                "{minute} {hour} {day} {month} * @win(after,1h) name=j{n} command=/bin/true"
-            )
-            .unwrap();
+            writeln!(file, "{minute} {hour} {day} {month} * @win(after,1h) name=j{n} command=/bin/true")
+                .unwrap();
         }
     }
     for (start, what) in [(0, "first start"), (1, "started again")] {

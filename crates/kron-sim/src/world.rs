@@ -102,6 +102,8 @@ pub(crate) struct Krond {
     tick: Option<(u64, u64)>,
     askers: BTreeMap<u64, usize>,
     pub(crate) is_stopping: bool,
+    /// It has decided to end, and nothing that is asked of it later is heard.
+    has_decided: bool,
     /// What was to become of its runs when it was asked to stop.
     farewell: Farewell,
 }
@@ -344,6 +346,7 @@ impl World {
             tick: None,
             askers: BTreeMap::new(),
             is_stopping: false,
+            has_decided: false,
             farewell: Farewell::Leave,
         });
         if self.fell() {
@@ -620,7 +623,9 @@ impl World {
             Effect::Stopped => None,
         };
         // Nobody's wishes go one after another as well, and the end comes after everything.
-        let last = krond.lanes.values().copied().max().filter(|_| matches!(effect, Effect::Stopped));
+        let is_end = matches!(effect, Effect::Stopped);
+        krond.has_decided |= is_end;
+        let last = krond.lanes.values().copied().max().filter(|_| is_end);
         let now = now.max(last.unwrap_or_default());
         let lane = krond.lanes.entry(slot.map_or(u32::MAX, |slot| slot.0)).or_default();
         let free = (*lane).max(now);
@@ -1081,7 +1086,9 @@ impl World {
         self.disturb_all();
         let Some(krond) = &mut self.krond else { return };
         krond.is_stopping = true;
-        krond.farewell = farewell;
+        if !krond.has_decided {
+            krond.farewell = farewell;
+        }
         self.note(18, farewell as u64, || format!("krond is to stop, and its runs: {farewell:?}"));
         self.tell(Event::Command(Command::Stop(farewell)));
     }

@@ -379,6 +379,10 @@ impl Daemon {
     }
 
     fn stop(&mut self, farewell: Farewell, now: Moment, effects: &mut Vec<Effect>) {
+        // Whoever carries effects out has been told already.
+        if self.stopping == Some(Stopping::Done) {
+            return;
+        }
         self.stopping = Some(Stopping::Under(farewell));
         for at in 0..self.jobs.len() {
             self.with(slot_at(at), now, effects, |job, work| job.stop(farewell, work));
@@ -572,6 +576,17 @@ mod tests {
             let (effects, _) = daemon.on(at("12:10:02"), Event::StateWritten(slot(&daemon, "a").unwrap()));
             assert_eq!(has_stopped(&effects), farewell != Farewell::Leave, "{farewell:?}");
         }
+    }
+
+    #[test]
+    fn what_is_asked_of_it_after_its_end_is_not_heard() {
+        let mut daemon = Daemon::new(Manners::default());
+        let event = jobs(&daemon, &["a"], Some("12:10:00"));
+        let _ = daemon.on(at("12:10:00"), event);
+        let (effects, _) = daemon.on(at("12:10:01"), Event::Command(Command::Stop(Farewell::Leave)));
+        assert!(has_stopped(&effects), "{effects:?}");
+        let (effects, _) = daemon.on(at("12:10:01"), Event::Command(Command::Stop(Farewell::Wait)));
+        assert!(!has_stopped(&effects), "it ends once: {effects:?}");
     }
 
     #[test]

@@ -3,7 +3,7 @@ use kron_sim::run;
 /// Seeds that broke a promise when what was found was undone, in the simulator of that time. A change of the simulator
 /// makes other histories of them, so what was found is pinned elsewhere: as a scenario of krond's own that fails when it
 /// is undone, whatever the simulator is. Here they are only lived through once more.
-const FOUND: [(u64, &str, &str); 6] = [
+const FOUND: [(u64, &str, &str); 7] = [
     (
         5,
         "a new job in the place of a removed one was removed with it",
@@ -28,6 +28,11 @@ const FOUND: [(u64, &str, &str); 6] = [
         4_494,
         "temporary files that could not be removed were in the way of the next",
         "krond store::what_cannot_be_cleaned_away_is_in_nobodys_way",
+    ),
+    (
+        48_588,
+        "who asks krond to wait for its runs after it has decided to leave them asks too late",
+        "krond daemon::what_is_asked_of_it_after_its_end_is_not_heard",
     ),
     (
         307_089,
