@@ -9,6 +9,9 @@ history of etcd and the audit log are asked: no period of a KronJob may have had
 
 import argparse
 import collections
+import concurrent.futures
+import copy
+import itertools
 import json
 import os
 import pathlib
@@ -22,10 +25,22 @@ import time
 
 import yaml
 
-from rig import OPERATOR, PATIENCE, Answer, Operator, Proxy, Rig, wait
+from rig import OPERATOR, PATIENCE, Answer, Operator, Proxy, Rig, token_of, wait
 
 HERE = pathlib.Path(__file__).resolve().parent
 DEPLOY = HERE.parent / "deploy"
+
+
+def alone(case):
+    """Marks a case that needs the operator, or the control plane, for itself. The others run side by side."""
+    case.alone = True
+    return case
+
+
+def long(case):
+    """Marks a case that a short run leaves out."""
+    case.long = True
+    return case
 
 
 def template(hold=False, fail=False, ttl=None, bad=False):
@@ -52,7 +67,8 @@ class Test:
     def __init__(self, args):
         self.args = args
         self.rig = Rig(args.rig)
-        self.operator = None
+        self.operator = None  # the one of the cases that need nothing special
+        self.operators = []  # all that were ever started
         self.namespace = None
         self.figures = {}
 
@@ -76,15 +92,29 @@ class Test:
              "subjects": [{"kind": "ServiceAccount", "name": "kron-operator", "namespace": "kron-system"}]},
         )
 
-    def run(self, case):
-        self.namespace = case.__name__.removeprefix("case_").replace("_", "-")
+    def run(self, cases):
+        """One after another those that are to be alone, after all the others at once."""
+        together = [case for case in cases if not hasattr(case, "alone")]
+        if together:
+            self.lead()
+            with concurrent.futures.ThreadPoolExecutor(len(together)) as threads:
+                for done in [threads.submit(copy.copy(self).run_one, case) for case in together]:
+                    done.result()
+            self.judge()
+        for case in cases:
+            if hasattr(case, "alone"):
+                self.run_one(case)
+                self.judge()
+
+    def run_one(self, case):
+        name = case.__name__.removeprefix("case_")
+        self.namespace = name.replace("_", "-")
         self.rig.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
         started = time.monotonic()
         case(self)
-        self.judge()
         # What is over costs nothing more.
         self.rig.call("DELETE", self.path())
-        print(f"ok   {case.__name__.removeprefix('case_')} ({time.monotonic() - started:.1f} s)", flush=True)
+        print(f"ok   {name} ({time.monotonic() - started:.1f} s)", flush=True)
 
     def histories(self):
         return ("etcd", [c[:2] for c in self.rig.creations()]), ("the audit log", self.rig.audited())
@@ -141,14 +171,14 @@ class Test:
         self.rig.patch(self.path(name), {"spec": spec})
 
     def start(self, **keys):
-        return Operator(self.rig, self.args.operator, **keys)
+        self.operators.append(Operator(self.rig, self.args.operator, **keys))
+        return self.operators[-1]
 
     def free_lease(self, name="kron-operator"):
         """Spares the next operator the wait for one that was killed."""
         self.rig.raw("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/kron-system/leases/{name}")
 
     def lead(self):
-        """The one operator of the cases that need nothing special."""
         if self.operator is None:
             self.operator = self.start().wait_leading()
 
@@ -156,6 +186,11 @@ class Test:
         if self.operator is not None:
             self.operator.terminate()
             self.operator = None
+
+    def end(self):
+        """Whatever has happened, nothing is left running."""
+        for operator in self.operators:
+            operator.kill()
 
     def kronctl(self, *words, code=0, stdin=None):
         env = {**os.environ, "KUBECONFIG": str(self.rig.dir / "admin.conf")}
@@ -202,7 +237,7 @@ def case_crd_rejections(t):
 def case_life(t):
     """From its creation to its deletion."""
     t.lead()
-    t.make("life", window={"mode": "after", "duration": "1s"})
+    t.make("life", policy={"concurrency": "allow"}, window={"mode": "after", "duration": "1s"})
     wait("two runs", lambda: len(t.history("life", "executed")) >= 2)
     job = next(j for j in t.jobs("life"))
     meta = job["metadata"]
@@ -262,6 +297,7 @@ def case_policies(t):
     assert not t.history("by-hand", "executed")
 
 
+@alone
 def case_outcomes(t):
     """Missed, skipped while away, suspended, unschedulable."""
     t.retire()
@@ -359,6 +395,7 @@ STEPS = {
 }
 
 
+@alone
 def case_killed_at_each_step(t):
     """kill -9 of the operator before each request of a period arrives, while it does, and before its answer does."""
     t.retire()
@@ -391,6 +428,7 @@ def case_killed_at_each_step(t):
     assert done
 
 
+@alone
 def case_lost_answers(t):
     """Requests that were carried out and not answered, and requests that never arrived."""
     t.retire()
@@ -413,6 +451,7 @@ def case_lost_answers(t):
     proxy.close()
 
 
+@alone
 def case_two_leaders(t):
     """Two operators, each sure to lead; one is stopped with a creation on its way, and the other has long created, recorded and lost the Job."""
     t.retire()
@@ -449,6 +488,78 @@ def case_two_leaders(t):
     proxy.close()
 
 
+@alone
+def case_stale_watch(t):
+    """An operator that is not told what happens works beside one that is; each writes what the other does not know of."""
+    t.retire()
+    proxy = Proxy(t.rig)
+    t.make("stale", "@every 1s", {"deadline": "1h", "concurrency": "allow"}, jobTemplate=template(ttl=0))
+    behind = t.start(server=proxy.url, lease="one", name="behind").wait_leading()
+    wait("a run", lambda: t.history("stale", "executed"))
+    proxy.stale.set()
+    ahead = t.start(lease="two", name="ahead").wait_leading()
+    wait("conflicts of the one that is behind", lambda: behind.counted("status-conflict") >= 3)
+    t.rig.call("DELETE", t.path("stale"))
+    t.make("stale", "@every 1s", {"deadline": "1h", "concurrency": "allow"}, jobTemplate=template(ttl=0))
+    wait("a run of the new one", lambda: len(t.history("stale", "executed")) >= 2)
+    proxy.stale.clear()
+    wait("more runs", lambda: len(t.history("stale", "executed")) >= 5)
+    t.figures["conflicts of an operator that was told nothing"] = behind.counted("status-conflict")
+    for operator in (behind, ahead):
+        operator.terminate()
+    proxy.close()
+
+
+def case_conflicts(t):
+    """Somebody writes the KronJob all the time: what is due runs all the same."""
+    t.lead()
+    t.make("busy", "@every 1s", {"deadline": "1h", "concurrency": "allow"}, jobTemplate=template(ttl=0))
+    stop = threading.Event()
+
+    def meddle():
+        while not stop.is_set():
+            t.rig.patch(t.path("busy"), {"metadata": {"annotations": {"rig/written": str(time.monotonic_ns())}}})
+
+    thread = threading.Thread(target=meddle)
+    thread.start()
+    try:
+        wait("runs", lambda: len(t.history("busy", "executed")) >= 5)
+    finally:
+        stop.set()
+        thread.join()
+
+
+@alone
+def case_busy_server(t):
+    """The API server says that it is busy, or broken, for a while: it is not asked all the time, and what is due runs once it answers."""
+    t.retire()
+    asked, busy = [], threading.Event()
+    codes = itertools.cycle((429, 500, 503, 504))
+    busy.set()
+
+    def meddle(method, path, body):
+        if method == "GET" or "/leases" in path or "/events" in path or not busy.is_set():
+            return None
+        asked.append(time.monotonic())
+        return next(codes)
+
+    proxy = Proxy(t.rig, meddle)
+    for number in range(5):
+        t.make(f"busy-{number}", "@every 1s", {"deadline": "1h"})
+    operator = t.start(server=proxy.url, name="busy").wait_leading()
+    wait("it to be tried", lambda: len(asked) >= 10)
+    time.sleep(10)
+    # Each of the five is tried after 1 s, 2 s, 4 s and so on, and no request is more than one.
+    tries = len([at for at in asked if at > time.monotonic() - 10])
+    assert tries <= 50, f"{tries} requests in 10 s"
+    t.figures["requests in 10 s for 5 KronJobs, of which none is answered"] = tries
+    busy.clear()
+    wait("them to run", lambda: all(t.history(f"busy-{number}", "executed") for number in range(5)))
+    operator.terminate()
+    proxy.close()
+
+
+@alone
 def case_outage(t):
     """The API server and etcd are killed and come back; what fell due meanwhile is caught up with once."""
     t.lead()
@@ -474,6 +585,7 @@ def case_outage(t):
     t.operator.wait_leading()
 
 
+@alone
 def case_failover(t):
     """The leader dies, or leaves; another takes over."""
     t.retire()
@@ -495,23 +607,88 @@ def case_failover(t):
     third.terminate()
 
 
+def may(t, token, verb, group, resource, namespace, name=""):
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": {
+        "verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name}}}
+    return t.rig.call("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review, token=token)["status"]["allowed"]
+
+
 def case_rights(t):
     """The operator has the rights it needs, and no others."""
-    def may(verb, group, resource, namespace="kron-system", name=""):
-        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": {
-            "verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name}}}
-        return t.rig.call("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review, token=OPERATOR)["status"]["allowed"]
+    def it_may(verb, group, resource, namespace="kron-system", name=""):
+        return may(t, OPERATOR, verb, group, resource, namespace, name)
 
-    assert may("create", "batch", "jobs") and may("update", "kron.io", "kronjobs/status")
+    assert it_may("create", "batch", "jobs") and it_may("update", "kron.io", "kronjobs/status")
     for verb, group, resource in (
         ("get", "", "secrets"), ("list", "", "pods"), ("create", "", "pods"), ("update", "kron.io", "kronjobs"),
         ("delete", "kron.io", "kronjobs"), ("create", "batch", "cronjobs"), ("get", "", "configmaps"), ("list", "events.k8s.io", "events"),
         ("create", "", "serviceaccounts/token"), ("update", "batch", "jobs"), ("deletecollection", "batch", "jobs"),
     ):
-        assert not may(verb, group, resource), f"it may {verb} {resource}"
-    assert may("update", "coordination.k8s.io", "leases", name="kron-operator")
-    assert not may("update", "coordination.k8s.io", "leases", name="another")
-    assert not may("get", "coordination.k8s.io", "leases", namespace="default", name="kron-operator")
+        assert not it_may(verb, group, resource), f"it may {verb} {resource}"
+    assert it_may("update", "coordination.k8s.io", "leases", name="kron-operator")
+    assert not it_may("update", "coordination.k8s.io", "leases", name="another")
+    assert not it_may("get", "coordination.k8s.io", "leases", namespace="default", name="kron-operator")
+
+
+def as_installed(t, things, everywhere):
+    """Applies manifests, and runs the operator as their Deployment says, with the rights of its account and no others."""
+    t.rig.apply(*things)
+    pod = next(thing for thing in things if thing["kind"] == "Deployment")["spec"]["template"]
+    token = token_of(t.namespace, pod["spec"]["serviceAccountName"])
+    # What its pod may be, the API server says: nothing is restricted more than this.
+    strict = f"{t.namespace}-restricted"
+    t.rig.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+        "name": strict, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
+    t.rig.call("POST", f"/api/v1/namespaces/{strict}/pods?dryRun=All", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": pod["spec"]})
+    flags = [flag for flag in pod["spec"]["containers"][0]["args"] if not flag.startswith("--listen")]
+    operator = t.start(token=token, flags=flags, name=t.namespace).wait_leading()
+    t.make("installed", "@every 1s", {"deadline": "1h"})
+    t.rig.apply(kronjob("elsewhere", "@every 1s", {"deadline": "1h"}, "default"))
+    wait("a run", lambda: t.history("installed", "executed"))
+    wait("its Event", lambda: t.events("installed", "Executed"))
+    elsewhere = lambda: (t.rig.get(t.path("elsewhere", "default")) or {}).get("status", {})
+    if everywhere:
+        wait("a run elsewhere", elsewhere)
+    else:
+        assert not elsewhere() and not may(t, token, "list", "kron.io", "kronjobs", "default")
+    assert not may(t, token, "get", "", "secrets", t.namespace)
+    assert operator.terminate() == 0
+    t.rig.call("DELETE", t.path("elsewhere", "default"))
+    t.rig.call("DELETE", t.path("installed"))
+
+
+@alone
+def case_namespaced(t):
+    """deploy/namespaced.yaml, for a namespace of one's own, as it says."""
+    t.retire()
+    text = (DEPLOY / "namespaced.yaml").read_text().replace("kron-jobs", t.namespace)
+    as_installed(t, list(yaml.safe_load_all(text)), everywhere=False)
+
+
+@long
+@alone
+def case_chart(t):
+    """What Helm makes of the chart, with the values that change most."""
+    assert t.args.helm, "it needs --helm"
+    t.retire()
+    helm = lambda *words: subprocess.run([t.args.helm, *words], check=True, capture_output=True, text=True).stdout
+    chart = str(HERE.parent / "charts/kron-operator")
+    helm("lint", "--strict", chart)
+    for values, everywhere in ((["clusterWide=false", "metricsTokenSecret=", "podLabels.team=a", "replicas=1"], False), (["logFormat=text"], True)):
+        sets = [word for value in values for word in ("--set", value)]
+        things = [thing for thing in yaml.safe_load_all(helm("template", "kron", chart, "-n", t.namespace, *sets)) if thing]
+        as_installed(t, things, everywhere)
+    # What else the values can say, at least is a manifest.
+    values = {"metricsTokenSecret": "token", "imagePullSecrets": [{"name": "s"}], "nodeSelector": {"a": "b"}, "podAnnotations": {"a": "b"},
+              "tolerations": [{"key": "a", "operator": "Exists"}], "image": {"repository": "example.test/x", "tag": "2"}}
+    path = t.rig.dir / "values.json"
+    path.write_text(json.dumps(values))
+    for thing in yaml.safe_load_all(helm("template", "other", chart, "-n", t.namespace, "-f", str(path))):
+        if thing:
+            t.rig.apply(thing)
+    made = t.rig.get(f"/apis/apps/v1/namespaces/{t.namespace}/deployments/other")["spec"]["template"]["spec"]
+    assert made["containers"][0]["image"] == "example.test/x:2" and made["volumes"][0]["secret"]["secretName"] == "token"
+    assert made["nodeSelector"] == {"a": "b"} and made["tolerations"][0]["key"] == "a" and made["imagePullSecrets"] == [{"name": "s"}]
 
 
 def case_kronctl(t):
@@ -562,6 +739,8 @@ def case_guide(t):
         assert t.status(name).get("nextChosenTime"), name
 
 
+@long
+@alone
 def case_thousand(t):
     """So many KronJobs due in one second."""
     t.retire()
@@ -584,7 +763,7 @@ def case_thousand(t):
     listed = lambda: t.rig.call("GET", t.path())["items"]
     wait("all to be seen", lambda: sum("ledger" in k.get("status", {}) for k in listed()) == count, patience=300)
     assert time.time() < due - 2, "the machine was too slow to make them in time"
-    writes = lambda: {k: int(v) for k, v in re.findall(r'writes_total\{kind="(.*?)"\} (\d+)', t.operator.metrics())}
+    writes = t.operator.writes
     before = writes()
     idle = time.time()
     time.sleep(max(0, due - 2 - time.time()))
@@ -612,25 +791,27 @@ def main():
     parser.add_argument("kronctl", type=pathlib.Path)
     parser.add_argument("cases", nargs="*", help="only these")
     parser.add_argument("--many", type=int, default=200, help="KronJobs that are due in one second (200)")
-    parser.add_argument("--rounds", type=int, default=1, help="how often the cases of faults are repeated (1)")
+    parser.add_argument("--helm", type=pathlib.Path, help="the program that renders the chart")
+    parser.add_argument("--short", action="store_true", help="leave out what takes longest")
+    parser.add_argument("--rounds", type=int, default=1, help="how often the cases are repeated (1)")
     args = parser.parse_intermixed_args()  # an option may come before the cases
     known = {case.__name__.removeprefix("case_"): case for case in CASES}
     wrong = [name for name in args.cases if name not in known]
     if wrong:
         parser.error(f"there is no case {wrong[0]}; there are {', '.join(known)}")
-    cases = [known[name] for name in args.cases] or CASES
+    chosen = [case for case in CASES if not (args.short and hasattr(case, "long"))]
+    cases = [known[name] for name in args.cases] or [case for case in chosen if args.helm or case is not case_chart]
     test = Test(args)
     print(f"rig in {test.rig.dir}", flush=True)
     status = 1
     try:
         test.install()
         for _ in range(args.rounds):
-            for case in cases:
-                test.run(case)
+            test.run(cases)
         test.judge_the_judge()
         status = 0
     finally:
-        test.retire() if test.operator and test.operator.process.poll() is None else None
+        test.end()
         test.rig.stop()
         for what, figure in test.figures.items():
             print(f"     {what}: {figure}", flush=True)

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use kron_operator::controller::Controller;
+use kron_operator::fault::causes;
 use kron_operator::lease::Leadership;
 use kron_operator::metrics::Metrics;
 use kron_operator::{manifests, serve};
@@ -103,7 +104,9 @@ async fn run(args: Args) -> Result<(), String> {
             Some(token)
         }
     };
-    let client = Client::try_default().await.map_err(|error| format!("no cluster can be found: {error}"))?;
+    let client = Client::try_default()
+        .await
+        .map_err(|error| format!("no cluster can be found: {}", causes(&error)))?;
     let holder = format!("{}-{:016x}", args.instance, random()?);
     let metrics = Arc::new(Metrics::default());
     let probes = tokio::spawn(serve::serve(args.listen, token, Arc::clone(&metrics)));
