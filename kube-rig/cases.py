@@ -81,6 +81,7 @@ class Test:
             for thing in yaml.safe_load_all((DEPLOY / name).read_text()):
                 self.rig.apply(thing)
         wait("the CRD", lambda: self.rig.get("/apis/kron.io/v1alpha1/kronjobs"))
+        self.rig.start_controllers()
         # More than one leader at once is a test's idea: they need Leases of their own.
         leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "update"]}
         meta = {"name": "rig-leases", "namespace": "kron-system"}
@@ -122,20 +123,33 @@ class Test:
     def judge(self):
         (_, kept), (_, audited) = self.histories()
         assert set(audited) <= set(kept), f"etcd's history is not complete: {set(audited) - set(kept)}"
-        for what, creations in (("etcd", kept), ("the audit log", audited)):
-            twice = [key for key, count in collections.Counter(creations).items() if count > 1]
-            assert not twice, f"by {what}, created twice: {twice}"
         self.figures["Jobs created"] = len(kept)
+        assert not self.twice(), f"created twice: {self.twice()}"
+
+    def twice(self):
+        """The periods with two Jobs, by either history."""
+        return {what: found for what, creations in self.histories()
+                if (found := [key for key, count in collections.Counter(creations).items() if count > 1])}
 
     def judge_the_judge(self):
-        """Somebody creates a second Job for a period by hand: both verdicts must find it."""
-        meta = {"annotations": {"kron.io/period-id": "2020-01-01T00:00:00Z"}, "ownerReferences": [
-            {"apiVersion": "kron.io/v1alpha1", "kind": "KronJob", "name": "x", "uid": "planted"}]}
-        for name in ("planted-1", "planted-2"):
-            job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, **meta}, "spec": template()["spec"]}
-            self.rig.call("POST", "/apis/batch/v1/namespaces/default/jobs", job)
-        for what, creations in self.histories():
-            assert creations.count(("planted", "2020-01-01T00:00:00Z")) == 2, f"{what} does not know of a second Job"
+        """The same as with two leaders, but the Jobs of the one have no finalizer: both histories must tell of two Jobs for one period."""
+        self.retire()
+        self.namespace = "planted"
+        self.rig.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
+
+        def forget(method, path, body):
+            if not STEPS["create"](method, path, body):
+                return None
+            job = json.loads(body)
+            del job["metadata"]["finalizers"]
+            return json.dumps(job).encode()
+
+        proxy = Proxy(self.rig, forget)
+        name = late_creation(self, proxy.url, lambda job: job is None)
+        proxy.close()
+        found = self.twice()
+        assert set(found) == {"etcd", "the audit log"}, f"not found by both that {name} was created twice: {found}"
+        print("ok   a planted bug is found", flush=True)
 
     # KronJobs
 
@@ -451,10 +465,8 @@ def case_lost_answers(t):
     proxy.close()
 
 
-@alone
-def case_two_leaders(t):
-    """Two operators, each sure to lead; one is stopped with a creation on its way, and the other has long created, recorded and lost the Job."""
-    t.retire()
+def late_creation(t, second_server=None, is_over=lambda job: job and job["metadata"].get("deletionTimestamp")):
+    """An operator is stopped with a creation on its way, which arrives after another has created, recorded and lost the Job. Its name is returned."""
     caught, go = threading.Event(), threading.Event()
     box = {}
 
@@ -473,19 +485,27 @@ def case_two_leaders(t):
     t.make("both", "@every 5s", {"deadline": "1h"}, jobTemplate=template(ttl=0))
     box["operator"] = t.start(server=proxy.url, lease="one", name="one")
     assert caught.wait(90)
-    second = t.start(lease="two", name="two").wait_leading()
-    wait("the other to record it", lambda: [e for e in t.history("both", "executed") if e.get("jobName") == box["name"]])
-    # Its TTL is over, and its name is still taken.
-    wait("its deletion", lambda: t.rig.get(t.jobs_path(box["name"]))["metadata"].get("deletionTimestamp"))
+    second = t.start(server=second_server, lease="two", name="two").wait_leading()
+    name = box["name"]
+    wait("the other to record it", lambda: [e for e in t.history("both", "executed") if e.get("jobName") == name])
+    wait("its TTL to be over", lambda: is_over(t.rig.get(t.jobs_path(name))))
     go.set()  # the creation arrives
     time.sleep(2)
     box["operator"].signal(signal.SIGCONT)
     time.sleep(3)
-    assert t.rig.get(t.jobs_path(box["name"]))["metadata"]["finalizers"] == ["kron.io/record"]
     wait("more periods", lambda: len(t.history("both", "executed")) >= 3)
     for operator in (box["operator"], second):
         operator.kill()
     proxy.close()
+    return name
+
+
+@alone
+def case_two_leaders(t):
+    """Two operators, each sure to lead. What is on its way from the one finds the name taken, however late it is."""
+    t.retire()
+    name = late_creation(t)
+    assert t.rig.get(t.jobs_path(name))["metadata"]["finalizers"] == ["kron.io/record"]
 
 
 @alone
@@ -549,9 +569,9 @@ def case_busy_server(t):
     operator = t.start(server=proxy.url, name="busy").wait_leading()
     wait("it to be tried", lambda: len(asked) >= 10)
     time.sleep(10)
-    # Each of the five is tried after 1 s, 2 s, 4 s and so on, and no request is more than one.
+    # Each of the five is tried after 1 s, 2 s, 4 s and so on, and nothing sends a request again by itself.
     tries = len([at for at in asked if at > time.monotonic() - 10])
-    assert tries <= 50, f"{tries} requests in 10 s"
+    assert tries <= 25, f"{tries} requests in 10 s"
     t.figures["requests in 10 s for 5 KronJobs, of which none is answered"] = tries
     busy.clear()
     wait("them to run", lambda: all(t.history(f"busy-{number}", "executed") for number in range(5)))
@@ -668,27 +688,44 @@ def case_namespaced(t):
 @long
 @alone
 def case_chart(t):
-    """What Helm makes of the chart, with the values that change most."""
+    """The chart, installed by Helm with the values that change most, upgraded, and uninstalled."""
     assert t.args.helm, "it needs --helm"
     t.retire()
-    helm = lambda *words: subprocess.run([t.args.helm, *words], check=True, capture_output=True, text=True).stdout
-    chart = str(HERE.parent / "charts/kron-operator")
-    helm("lint", "--strict", chart)
-    for values, everywhere in ((["clusterWide=false", "metricsTokenSecret=", "podLabels.team=a", "replicas=1"], False), (["logFormat=text"], True)):
-        sets = [word for value in values for word in ("--set", value)]
-        things = [thing for thing in yaml.safe_load_all(helm("template", "kron", chart, "-n", t.namespace, *sets)) if thing]
+
+    def helm(*words):
+        env = {**os.environ, "KUBECONFIG": str(t.rig.dir / "admin.conf")}
+        done = subprocess.run([t.args.helm, *words, "--namespace", t.namespace], env=env, capture_output=True, text=True)
+        assert done.returncode == 0, f"helm {words}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    chart = HERE.parent / "charts/kron-operator"
+    helm("lint", "--strict", str(chart))
+    helm("template", "kron", str(chart), "--kube-version", "1.30.0")
+    # An API server that is built from modules does not know its version.
+    copied = shutil.copytree(chart, t.rig.dir / "chart")
+    meta = copied / "Chart.yaml"
+    meta.write_text(re.sub("kubeVersion: .*\n", "", meta.read_text()))
+    chart = str(copied)
+    for values, everywhere in (("clusterWide=false,podLabels.team=a,replicas=1", False), ("clusterWide=true,logFormat=text", True)):
+        helm("upgrade", "--install", "kron", chart, "--set", values)
+        things = [thing for thing in yaml.safe_load_all(helm("get", "manifest", "kron")) if thing]
         as_installed(t, things, everywhere)
-    # What else the values can say, at least is a manifest.
+    # What else the values can say.
     values = {"metricsTokenSecret": "token", "imagePullSecrets": [{"name": "s"}], "nodeSelector": {"a": "b"}, "podAnnotations": {"a": "b"},
               "tolerations": [{"key": "a", "operator": "Exists"}], "image": {"repository": "example.test/x", "tag": "2"}}
     path = t.rig.dir / "values.json"
     path.write_text(json.dumps(values))
-    for thing in yaml.safe_load_all(helm("template", "other", chart, "-n", t.namespace, "-f", str(path))):
-        if thing:
-            t.rig.apply(thing)
-    made = t.rig.get(f"/apis/apps/v1/namespaces/{t.namespace}/deployments/other")["spec"]["template"]["spec"]
-    assert made["containers"][0]["image"] == "example.test/x:2" and made["volumes"][0]["secret"]["secretName"] == "token"
-    assert made["nodeSelector"] == {"a": "b"} and made["tolerations"][0]["key"] == "a" and made["imagePullSecrets"] == [{"name": "s"}]
+    helm("install", "other", chart, "--values", str(path))
+    pod = t.rig.get(f"/apis/apps/v1/namespaces/{t.namespace}/deployments/other")["spec"]["template"]
+    spec, container = pod["spec"], pod["spec"]["containers"][0]
+    assert container["image"] == "example.test/x:2" and "--metrics-token-file=/var/run/kron/token" in container["args"]
+    assert spec["volumes"][0]["secret"]["secretName"] == "token" and container["volumeMounts"][0]["mountPath"] == "/var/run/kron"
+    assert spec["nodeSelector"] == {"a": "b"} and spec["tolerations"][0]["key"] == "a" and spec["imagePullSecrets"] == [{"name": "s"}]
+    assert pod["metadata"]["annotations"] == {"a": "b"}
+    for release in ("kron", "other"):
+        helm("uninstall", release)
+        assert t.rig.get(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{release}") is None
+    assert t.rig.get("/apis/kron.io/v1alpha1/kronjobs") is not None, "the KronJobs of a cluster outlive a release"
 
 
 def case_kronctl(t):

@@ -125,13 +125,16 @@ class Rig:
     def start(self):
         self.start_etcd()
         self.start_apiserver()
+        threading.Thread(target=self.kubelet, daemon=True).start()
+
+    def start_controllers(self):
+        """The garbage collector asks which resources there are when it starts, and then every 30 s: it starts when all are there."""
         self.spawn(
             "kube-controller-manager", f"--kubeconfig={self.dir}/admin.conf", "--leader-elect=false",
             "--controllers=job-controller,garbage-collector-controller,ttl-after-finished-controller",
             "--use-service-account-credentials=false", "--secure-port=0", "--concurrent-job-syncs=20",
             "--kube-api-qps=500", "--kube-api-burst=1000",
         )
-        threading.Thread(target=self.kubelet, daemon=True).start()
 
     def start_etcd(self):
         self.spawn(
@@ -350,7 +353,7 @@ class Proxy:
     """Stands between an operator and the API server, and does to requests what the test says.
 
     `meddle(method, path, body)`, the path without its query, returns None, or one of: "drop" (it never arrives), "mute" (it arrives,
-    its answer does not), a status code (which is answered in the server's place), a function to be called before it is passed on, or a
+    its answer does not), a status code (which is answered in the server's place), another body (bytes), a function to be called before it is passed on, or a
     pair of functions for before and after. While `stale` is set, nothing that happens is told to whoever watches.
     """
 
@@ -394,6 +397,9 @@ class Proxy:
                 head = f"HTTP/1.1 {action} No\r\nContent-Type: application/json\r\nContent-Length: {len(status)}\r\nConnection: close\r\n\r\n"
                 client.sendall((head + status).encode())
                 return
+            if isinstance(action, bytes):
+                body, action = action, None
+                headers = [h for h in headers if not h.lower().startswith("content-length:")] + [f"Content-Length: {len(body)}"]
             before, after = action if isinstance(action, tuple) else (action, None)
             if before == "drop":
                 return

@@ -256,7 +256,7 @@ fn a_job_that_is_refused_is_missed_when_its_deadline_passes() {
     let mut quiet = Quiet::new(json!({"schedule": "@every 100s", "policy": {"deadline": "20s"}}));
     quiet.run(50);
     quiet.shared.lock().unwrap().is_full = true;
-    quiet.run(70);
+    quiet.run(69);
     assert_eq!(quiet.told(), [""; 0], "it is tried until then");
     quiet.run(2);
     assert_eq!(quiet.told(), ["missed deadline-passed"]);
