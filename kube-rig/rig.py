@@ -171,8 +171,8 @@ class Rig:
 
     # requests
 
-    def raw(self, method, path, body=None, token=ADMIN, kind="application/json"):
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.context, timeout=30)
+    def raw(self, method, path, body=None, token=ADMIN, kind="application/json", timeout=30):
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.context, timeout=timeout)
         try:
             headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
             connection.request(method, path, None if body is None else json.dumps(body), headers)
@@ -332,6 +332,14 @@ class Operator:
     def writes(self):
         """How often it has written, by kind."""
         return {kind: int(count) for kind, count in re.findall(r'writes_total\{kind="(.*?)"\} (\d+)', self.metrics())}
+
+    def histogram(self, name):
+        """How often something took at most so many seconds."""
+        return {le: int(count) for le, count in re.findall(rf'operator_{name}_seconds_bucket{{le="(.*?)"}} (\d+)', self.metrics())}
+
+    def executed(self):
+        """How many periods it has recorded as executed."""
+        return int(re.search(r'outcome="executed",reason="started"} (\d+)', self.metrics())[1])
 
     def counted(self, kind):
         return self.writes().get(kind, 0)

@@ -204,7 +204,7 @@ impl Controller {
             match event {
                 Ok(event) => self.on_job(event),
                 Err(error) => {
-                    tracing::warn!(event = "watch_failed", resource = "jobs", error = told_of_watch(&error))
+                    tracing::warn!(event = "watch_failed", resource = "jobs", error = told_of_watch(&error));
                 }
             }
         }

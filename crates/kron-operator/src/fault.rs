@@ -11,7 +11,9 @@ pub fn told(error: &kube::Error) -> String {
         kube::Error::Api(status) if status.code == 404 && status.details.is_none() => {
             "the API server does not know KronJobs: apply deploy/crd.yaml first".to_owned()
         }
-        kube::Error::Api(status) => format!("the API server says: {} ({})", status.message, status.code),
+        kube::Error::Api(status) => {
+            format!("the API server says: {} ({})", status.message.trim(), status.code)
+        }
         error => format!("the API server gave no answer: {}", causes(error)),
     }
 }

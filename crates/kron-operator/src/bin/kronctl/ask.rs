@@ -88,7 +88,10 @@ impl Next {
         }
         let view = runs.iter().map(|run| json!({"chosenTime": run.chosen().map(|time| time.to_string()), "periodID": run.period_id().to_string(), "seedHash": run.seed_hash().to_string()}));
         let view = json!({"suspended": kronjob.spec.policy.suspend, "runs": view.collect::<Vec<_>>()});
-        Ok(Answer::of(args, &view, text))
+        if runs.is_empty() {
+            text += &format!("{} has no run after {from}\n", self.name);
+        }
+        Ok(Answer { is_no: runs.is_empty(), ..Answer::of(args, &view, text) })
     }
 }
 
