@@ -52,6 +52,12 @@ def token_of(namespace, name):
     return next(token for token, account in ACCOUNTS.items() if account == (namespace, name))
 
 
+def processor_time(pid):
+    """Seconds of processor time that a process has had."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def wait(what, condition, patience=PATIENCE):
     """Waits until the condition has a value, and returns it."""
     end = time.monotonic() + patience
