@@ -8,6 +8,7 @@ import base64
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -19,6 +20,12 @@ from pathlib import Path
 
 ADMIN = "rig-admin-token"
 OPERATOR = "rig-operator-token"
+# Service accounts, by their tokens: of deploy/operator.yaml, of deploy/namespaced.yaml, and of the chart.
+ACCOUNTS = {
+    OPERATOR: ("kron-system", "kron-operator"),
+    "rig-namespaced-token": ("namespaced", "kron-operator"),
+    "rig-chart-token": ("chart", "kron"),
+}
 PATIENCE = 90  # seconds: a loaded machine is slow, and not wrong
 
 AUDIT = """
@@ -39,6 +46,16 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+def token_of(namespace, name):
+    return next(token for token, account in ACCOUNTS.items() if account == (namespace, name))
+
+
+def processor_time(pid):
+    """Seconds of processor time that a process has had."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def wait(what, condition, patience=PATIENCE):
@@ -82,11 +99,11 @@ class Rig:
         self.etcd_port, self.peer_port, self.port = free_port(), free_port(), free_port()
         self.context = ssl._create_unverified_context()
         self.stopping = threading.Event()
-        (self.dir / "tokens.csv").write_text(
-            f'{ADMIN},admin,admin,"system:masters"\n'
-            f'{OPERATOR},system:serviceaccount:kron-system:kron-operator,operator,'
-            f'"system:serviceaccounts,system:serviceaccounts:kron-system"\n'
-        )
+        tokens = [f'{ADMIN},admin,admin,"system:masters"']
+        for token, (namespace, name) in ACCOUNTS.items():
+            groups = f"system:serviceaccounts,system:serviceaccounts:{namespace}"
+            tokens.append(f'{token},system:serviceaccount:{namespace}:{name},{namespace}-{name},"{groups}"')
+        (self.dir / "tokens.csv").write_text("\n".join(tokens) + "\n")
         (self.dir / "audit.yaml").write_text(AUDIT)
         subprocess.run(["openssl", "genrsa", "-out", self.dir / "sa.key", "2048"], check=True, capture_output=True)
         self.kubeconfig("admin.conf", f"https://127.0.0.1:{self.port}", ADMIN)
@@ -114,13 +131,16 @@ class Rig:
     def start(self):
         self.start_etcd()
         self.start_apiserver()
+        threading.Thread(target=self.kubelet, daemon=True).start()
+
+    def start_controllers(self):
+        """The garbage collector asks which resources there are when it starts, and then every 30 s: it starts when all are there."""
         self.spawn(
             "kube-controller-manager", f"--kubeconfig={self.dir}/admin.conf", "--leader-elect=false",
             "--controllers=job-controller,garbage-collector-controller,ttl-after-finished-controller",
             "--use-service-account-credentials=false", "--secure-port=0", "--concurrent-job-syncs=20",
             "--kube-api-qps=500", "--kube-api-burst=1000",
         )
-        threading.Thread(target=self.kubelet, daemon=True).start()
 
     def start_etcd(self):
         self.spawn(
@@ -157,8 +177,8 @@ class Rig:
 
     # requests
 
-    def raw(self, method, path, body=None, token=ADMIN, kind="application/json"):
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.context, timeout=30)
+    def raw(self, method, path, body=None, token=ADMIN, kind="application/json", timeout=30):
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.context, timeout=timeout)
         try:
             headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
             connection.request(method, path, None if body is None else json.dumps(body), headers)
@@ -293,14 +313,12 @@ class Rig:
 class Operator:
     """A kron-operator process."""
 
-    def __init__(self, rig, binary, server=None, namespace=None, lease="kron-operator", name="operator"):
+    def __init__(self, rig, binary, server=None, lease="kron-operator", name="operator", token=OPERATOR, flags=()):
         self.rig, self.port = rig, free_port()
         server = server or f"https://127.0.0.1:{rig.port}"
-        config = rig.kubeconfig(f"{name}.conf", server, OPERATOR)
+        config = rig.kubeconfig(f"{name}.conf", server, token)
         self.log = rig.dir / f"{name}.log"
-        flags = [f"--listen=127.0.0.1:{self.port}", f"--lease-name={lease}", f"--instance={name}"]
-        if namespace:
-            flags.append(f"--namespace={namespace}")
+        flags = [*flags, f"--listen=127.0.0.1:{self.port}", f"--lease-name={lease}", f"--instance={name}"]
         env = {**os.environ, "KUBECONFIG": str(config)}
         self.process = subprocess.Popen([binary, *flags], env=env, stderr=open(self.log, "ab"))
         self.pid = self.process.pid
@@ -316,6 +334,21 @@ class Operator:
             return connection.getresponse().read().decode()
         finally:
             connection.close()
+
+    def writes(self):
+        """How often it has written, by kind."""
+        return {kind: int(count) for kind, count in re.findall(r'writes_total\{kind="(.*?)"\} (\d+)', self.metrics())}
+
+    def histogram(self, name):
+        """How often something took at most so many seconds."""
+        return {le: int(count) for le, count in re.findall(rf'operator_{name}_seconds_bucket{{le="(.*?)"}} (\d+)', self.metrics())}
+
+    def executed(self):
+        """How many periods it has recorded as executed."""
+        return int(re.search(r'outcome="executed",reason="started"} (\d+)', self.metrics())[1])
+
+    def counted(self, kind):
+        return self.writes().get(kind, 0)
 
     def kill(self):
         if self.process.poll() is None:
@@ -333,12 +366,13 @@ class Operator:
 class Proxy:
     """Stands between an operator and the API server, and does to requests what the test says.
 
-    `meddle(method, path, body)`, the path without its query, returns None, or one of: "drop" (it never arrives), "mute" (it arrives, its answer does not), a function to be
-    called before it is passed on, or a pair of functions for before and after.
+    `meddle(method, path, body)`, the path without its query, returns None, or one of: "drop" (it never arrives), "mute" (it arrives,
+    its answer does not), a status code (which is answered in the server's place), another body (bytes), a function to be called before it is passed on, or a
+    pair of functions for before and after. While `stale` is set, nothing that happens is told to whoever watches.
     """
 
-    def __init__(self, rig, meddle):
-        self.rig, self.meddle = rig, meddle
+    def __init__(self, rig, meddle=lambda *_: None):
+        self.rig, self.meddle, self.stale = rig, meddle, threading.Event()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self.accept, daemon=True).start()
@@ -370,7 +404,16 @@ class Proxy:
             length = next((int(h.split(":")[1]) for h in headers if h.lower().startswith("content-length:")), 0)
             while len(body) < length:
                 body += client.recv(65536)
-            action = self.meddle(method, path.partition("?")[0], body)
+            path, _, query = path.partition("?")
+            action = self.meddle(method, path, body)
+            if isinstance(action, int):
+                status = json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": action, "message": "the test says so"})
+                head = f"HTTP/1.1 {action} No\r\nContent-Type: application/json\r\nContent-Length: {len(status)}\r\nConnection: close\r\n\r\n"
+                client.sendall((head + status).encode())
+                return
+            if isinstance(action, bytes):
+                body, action = action, None
+                headers = [h for h in headers if not h.lower().startswith("content-length:")] + [f"Content-Length: {len(body)}"]
             before, after = action if isinstance(action, tuple) else (action, None)
             if before == "drop":
                 return
@@ -389,6 +432,8 @@ class Proxy:
                     if before == "mute":
                         return
                     first = False
+                while "watch=" in query and self.stale.is_set():
+                    time.sleep(0.05)
                 if not answer:
                     return
                 client.sendall(answer)

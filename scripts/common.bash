@@ -75,6 +75,22 @@ need_postgres() {
     need psql postgresql-client
 }
 
+# need_go VERSION: puts Go on the PATH, in that version or a later one. An older one, such as Debian's, fetches it as a module.
+need_go() {
+    local found toolchain
+    command -v go >/dev/null || PATH=$PATH:/usr/local/go/bin
+    need go golang-go
+    found=$(go env GOVERSION)
+    printf '%s\n' "$1" "${found#go}" | sort --check=quiet --version-sort && return
+    toolchain=golang.org/toolchain@v0.0.1-go$1.$(go env GOOS)-$(go env GOARCH)
+    say "$found is there, and fetches go$1"
+    go mod download "$toolchain"
+    toolchain=$(go env GOMODCACHE)/$toolchain
+    chmod +x "$toolchain"/bin/* "$toolchain"/pkg/tool/*/* # modules have no programs
+    PATH=$toolchain/bin:$PATH
+    hash -r
+}
+
 # need_component COMMAND COMPONENT: installs a part of the Rust toolchain if it is missing.
 need_component() {
     "$1" --version >/dev/null 2>&1 && return

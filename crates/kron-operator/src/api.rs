@@ -289,17 +289,18 @@ pub enum FoldSpec {
     First,
 }
 
+// The API server knows no formats of unsigned numbers, and warns of them.
 /// How many finished Jobs are kept; older ones are deleted.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistorySpec {
     /// Those that succeeded.
     #[serde(default = "successful")]
-    #[schemars(range(min = 0, max = 100))]
+    #[schemars(range(min = 0, max = 100), extend("format" = "int32"))]
     pub successful: u32,
     /// Those that failed.
     #[serde(default = "failed")]
-    #[schemars(range(min = 0, max = 100))]
+    #[schemars(range(min = 0, max = 100), extend("format" = "int32"))]
     pub failed: u32,
 }
 

@@ -21,6 +21,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use crate::api::{FINALIZER, KronJob, NAME_KEY};
 use crate::clock;
 use crate::definition::{Definition, Flaw};
+use crate::fault::{told, told_of_watch};
 use crate::job;
 use crate::metrics::Metrics;
 use crate::pass::{Cluster, Created, Key, Memory, Written, pass};
@@ -157,7 +158,11 @@ impl Controller {
         while let Some(event) = stream.next().await {
             match event {
                 Ok(event) => self.on_kronjob(event),
-                Err(error) => tracing::warn!(event = "watch_failed", resource = "kronjobs", error = %error),
+                Err(error) => tracing::warn!(
+                    event = "watch_failed",
+                    resource = "kronjobs",
+                    error = told_of_watch(&error)
+                ),
             }
         }
     }
@@ -198,7 +203,9 @@ impl Controller {
         while let Some(event) = stream.next().await {
             match event {
                 Ok(event) => self.on_job(event),
-                Err(error) => tracing::warn!(event = "watch_failed", resource = "jobs", error = %error),
+                Err(error) => {
+                    tracing::warn!(event = "watch_failed", resource = "jobs", error = told_of_watch(&error));
+                }
             }
         }
     }
@@ -300,7 +307,7 @@ impl Controller {
         let living = self.read_kronjob(key).await?.and_then(|kronjob| kronjob.uid());
         for job in orphans {
             if owner(job).is_some_and(|owner| Some(owner.uid) != living) {
-                self.release_job(&key.0, &job.name_any()).await?;
+                self.release_job(key, &job.name_any()).await?;
             }
         }
         Ok(())
@@ -350,7 +357,8 @@ impl Cluster for Controller {
                 self.metrics.write("create-exists");
                 Created::Exists
             }
-            Err(kube::Error::Api(status)) if status.code < 500 => {
+            // A way station that gave up waiting has not refused it.
+            Err(kube::Error::Api(status)) if status.code < 500 && status.code != 408 => {
                 self.metrics.write("create-refused");
                 Created::Refused(format!("the API server refused it: {} ({})", status.message, status.code))
             }
@@ -371,17 +379,28 @@ impl Cluster for Controller {
         Ok(())
     }
 
-    async fn release_job(&self, namespace: &str, name: &str) -> Result<(), String> {
-        let jobs: Api<Job> = self.api(namespace);
+    async fn release_job(&self, key: &Key, name: &str) -> Result<(), String> {
+        let jobs: Api<Job> = self.api(&key.0);
+        let place = |job: &Job| {
+            Some((job.uid()?, job.finalizers().iter().position(|finalizer| finalizer == FINALIZER)?))
+        };
+        // As it was watched, it is mostly still; the patch says if not.
+        let mut known = self.state().jobs.get(key).and_then(|jobs| place(jobs.get(name)?));
+        let meant = known.as_ref().map(|(uid, _)| uid.clone());
         for _ in 0..RELEASES_MAX {
-            let Some(job) = timed(jobs.get_opt(name)).await.map_err(|error| told(&error))? else {
-                return Ok(());
+            let found = match known.take() {
+                Some(known) => Some(known),
+                None => {
+                    timed(jobs.get_opt(name)).await.map_err(|error| told(&error))?.as_ref().and_then(place)
+                }
             };
-            let Some(at) = job.finalizers().iter().position(|finalizer| finalizer == FINALIZER) else {
-                return Ok(());
-            };
+            let Some((uid, at)) = found else { return Ok(()) };
+            if meant.as_ref().is_some_and(|meant| *meant != uid) {
+                return Ok(()); // that one is gone, and its name is another's
+            }
             let place = format!("/metadata/finalizers/{at}");
             let patch = json!([
+                {"op": "test", "path": "/metadata/uid", "value": uid},
                 {"op": "test", "path": place, "value": FINALIZER},
                 {"op": "remove", "path": place},
             ]);
@@ -429,14 +448,6 @@ async fn timed<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Resu
         let late = std::io::Error::new(std::io::ErrorKind::TimedOut, "there was no answer within 10 s");
         Err(kube::Error::Service(Box::new(late)))
     })
-}
-
-/// An error of the API server's, or of the way to it, in a sentence.
-fn told(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => format!("the API server says: {} ({})", status.message, status.code),
-        error => format!("the API server gave no answer: {error}"),
-    }
 }
 
 impl State {

@@ -1,12 +1,12 @@
 //! `CronJob`s of Kubernetes become `KronJob`s, and every difference in when they fire is found.
 
-use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
 use kron_schedule::Duration;
 use kron_zones::Zones;
 use serde_json::{Map, Value, json};
 
 use crate::api::KronJobSpec;
+use crate::cronjob::When;
 use crate::definition::{Definition, Flaw, identity};
 
 /// A `CronJob` as a `KronJob`.
@@ -69,7 +69,7 @@ pub fn convert(cronjob: &Value, zones: &Zones, from: Timestamp, days: u32) -> Re
         notes.push("a CronJob that was held up by Forbid starts once the other has ended; a KronJob skips the period and says so".to_owned());
     }
     let zone = zones.find(&zone_name).map_err(|error| format!("timeZone: {error}"))?;
-    let fires = when.fires(&zone, from, days);
+    let fires = when.fires(&zone, from, until(from, days));
     let deadline = match cronjob.pointer("/spec/startingDeadlineSeconds").filter(|value| !value.is_null()) {
         Some(given) => match given.as_i64() {
             Some(seconds) if seconds >= 0 => Some(seconds),
@@ -156,7 +156,7 @@ fn text<'v>(value: &'v Value, path: &str) -> Option<&'v str> {
 fn compare(fires: &[i64], definition: &Definition, from: Timestamp, days: u32) -> Vec<Difference> {
     let end = until(from, days);
     let mut theirs = fires.iter().copied().peekable();
-    let mut last = from - SignedDuration::from_secs(1);
+    let mut last = from.checked_sub(SignedDuration::from_secs(1)).unwrap_or(from);
     let mut ours = std::iter::from_fn(|| {
         last = definition.job.schedule().next_after(last).filter(|next| next.as_second() < end)?;
         Some(last.as_second())
@@ -187,166 +187,6 @@ fn compare(fires: &[i64], definition: &Definition, from: Timestamp, days: u32) -
 
 fn until(from: Timestamp, days: u32) -> i64 {
     from.as_second() + i64::from(days) * 86_400
-}
-
-/// A schedule as Kubernetes reads it (robfig/cron), by its rules alone: a comparison with Kron's code must not use it.
-enum When {
-    Calendar(Fields),
-    /// Seconds.
-    Every(i64),
-}
-
-struct Fields {
-    /// As Kron writes them.
-    written: [String; 5],
-    bits: [u64; 5],
-    /// Whether the day of the month, and the day of the week, are a star without a step.
-    stars: (bool, bool),
-}
-
-const NAMES: [&[&str]; 5] = [
-    &[],
-    &[],
-    &[],
-    &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
-    &["sun", "mon", "tue", "wed", "thu", "fri", "sat"],
-];
-const BOUNDS: [(u64, u64); 5] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 6)];
-const OF: [&str; 5] = ["minute", "hour", "day of month", "month", "day of week"];
-
-impl When {
-    fn read(text: &str) -> Result<When, String> {
-        if text.starts_with("TZ=") || text.starts_with("CRON_TZ=") {
-            return Err(format!(
-                "`{text}` has a zone in its schedule, which Kubernetes refuses; use timeZone"
-            ));
-        }
-        if let Some(interval) = text.strip_prefix("@every ") {
-            let interval: Duration = interval.trim().parse().map_err(|error| format!("`@every`: {error}"))?;
-            return match interval.subsec_nanos() == 0 && interval.as_seconds() > 0 {
-                true => Ok(When::Every(interval.as_seconds())),
-                false => Err("expected whole seconds after `@every`".to_owned()),
-            };
-        }
-        let text = match text {
-            "@yearly" | "@annually" => "0 0 1 1 *",
-            "@monthly" => "0 0 1 * *",
-            "@weekly" => "0 0 * * 0",
-            "@daily" | "@midnight" => "0 0 * * *",
-            "@hourly" => "0 * * * *",
-            text => text,
-        };
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let words: [&str; 5] = words.try_into().map_err(|words: Vec<_>| {
-            format!("expected five fields, but found {} in `{text}`", words.len())
-        })?;
-        let mut fields = Fields {
-            written: Default::default(),
-            bits: [0; 5],
-            stars: (is_star(words[2]), is_star(words[4])),
-        };
-        for (at, word) in words.iter().enumerate() {
-            (fields.written[at], fields.bits[at]) = field(word, at)?;
-        }
-        Ok(When::Calendar(fields))
-    }
-
-    fn written(&self) -> String {
-        match self {
-            When::Calendar(fields) => fields.written.join(" "),
-            When::Every(seconds) => format!("@every {}", Duration::from_seconds(*seconds)),
-        }
-    }
-
-    fn is_interval(&self) -> bool {
-        match self {
-            When::Calendar(fields) => fields.written[..2].iter().any(|field| field.starts_with('*')),
-            When::Every(_) => true,
-        }
-    }
-
-    fn interval(&self) -> Option<i64> {
-        match self {
-            When::Calendar(_) => None,
-            When::Every(seconds) => Some(*seconds),
-        }
-    }
-
-    /// Every second at which it fires: whenever the clock shows a time that matches.
-    fn fires(&self, zone: &kron_schedule::Zone, from: Timestamp, days: u32) -> Vec<i64> {
-        let When::Calendar(fields) = self else { return Vec::new() };
-        let begin = (from.as_second() + 59).div_euclid(60) * 60;
-        let minutes = (begin..until(from, days)).step_by(60);
-        minutes.filter(|second| fields.matches(zone, *second)).collect()
-    }
-}
-
-impl Fields {
-    fn matches(&self, zone: &kron_schedule::Zone, second: i64) -> bool {
-        let Ok(instant) = Timestamp::from_second(second) else { return false };
-        let local = second + i64::from(zone.offset_at(instant).seconds());
-        let has = |at: usize, value: i64| self.bits[at] >> value & 1 == 1;
-        if !has(0, local.div_euclid(60).rem_euclid(60)) || !has(1, local.div_euclid(3_600).rem_euclid(24)) {
-            return false;
-        }
-        let Ok(shown) = Timestamp::from_second(local) else { return false };
-        let civil = Offset::UTC.to_datetime(shown);
-        let day = has(2, i64::from(civil.day()));
-        let weekday = has(4, i64::from(civil.weekday().to_sunday_zero_offset()));
-        let is_day = if self.stars.0 || self.stars.1 { day && weekday } else { day || weekday };
-        has(3, i64::from(civil.month())) && is_day
-    }
-}
-
-/// A star, alone or with a step of one, is no restriction.
-fn is_star(word: &str) -> bool {
-    word.split(',').any(|part| matches!(part, "*" | "?" | "*/1" | "?/1"))
-}
-
-/// A field as Kron writes it, and its values.
-fn field(word: &str, at: usize) -> Result<(String, u64), String> {
-    let (min, max) = BOUNDS[at];
-    let wrong =
-        || format!("expected the {} from {min} to {max}, as Kubernetes counts, but found `{word}`", OF[at]);
-    let value = |text: &str| {
-        let named = NAMES[at].iter().position(|name| text.eq_ignore_ascii_case(name));
-        let value = named.map(|place| place as u64 + min).or_else(|| text.parse().ok());
-        value.filter(|value| (min..=max).contains(value)).ok_or_else(wrong)
-    };
-    let (mut written, mut bits) = (Vec::new(), 0);
-    for part in word.split(',') {
-        let (range, step) = match part.split_once('/') {
-            Some((range, step)) => {
-                (range, Some(step.parse::<u64>().ok().filter(|step| *step > 0).ok_or_else(wrong)?))
-            }
-            None => (part, None),
-        };
-        let (first, last) = match (range, range.split_once('-')) {
-            ("*" | "?", _) => (min, max),
-            (_, Some((first, last))) => (value(first)?, value(last)?),
-            // From a value on, if there is a step.
-            (one, None) => (value(one)?, if step.is_some() { max } else { value(one)? }),
-        };
-        if first > last {
-            return Err(wrong());
-        }
-        bits |= (first..=last)
-            .step_by(usize::try_from(step.unwrap_or(1)).map_err(|_| wrong())?)
-            .fold(0, |bits, value| bits | 1 << value);
-        let range = match range {
-            "*" | "?" => "*".to_owned(),
-            _ if first == last && step.is_none() => first.to_string(),
-            _ => format!("{first}-{last}"),
-        };
-        written.push(match step {
-            Some(1) if range == "*" => range,
-            Some(step) => format!("{range}/{step}"),
-            None => range,
-        });
-    }
-    // A star among others is all there is.
-    let written = if written.iter().any(|part| part == "*") { "*".to_owned() } else { written.join(",") };
-    Ok((written, bits))
 }
 
 #[cfg(test)]
@@ -391,8 +231,11 @@ mod tests {
         converted["spec"]["dst"]["fold"] = json!("first");
         let spec: KronJobSpec = serde_json::from_value(converted["spec"].clone()).unwrap();
         let definition = Definition::read(&spec, "ops/report", &zones).unwrap();
-        let fires =
-            When::read("30 1 * * *").unwrap().fires(&zones.find("America/New_York").unwrap(), from, 366);
+        let fires = When::read("30 1 * * *").unwrap().fires(
+            &zones.find("America/New_York").unwrap(),
+            from,
+            until(from, 366),
+        );
         let found = compare(&fires, &definition, from, 366);
         assert_eq!(found, [Difference { at: "2026-11-01T06:30:00Z".parse().unwrap(), is_cronjob: true }]);
     }

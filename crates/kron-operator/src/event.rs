@@ -11,6 +11,7 @@ use tokio::sync::mpsc::Receiver;
 
 use crate::api::KronJob;
 use crate::clock;
+use crate::fault;
 use crate::metrics::Metrics;
 use crate::tell::Tell;
 
@@ -28,7 +29,7 @@ pub(crate) async fn write_all(
             Ok(_) => metrics.write("event"),
             Err(error) => {
                 metrics.write("event-failed");
-                tracing::debug!(event = "event_failed", error = %error);
+                tracing::debug!(event = "event_failed", error = fault::told(&error));
             }
         }
     }

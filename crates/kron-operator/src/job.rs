@@ -13,6 +13,9 @@ use crate::api::{CHOSEN_KEY, FINALIZER, KronJob, MANUAL_KEY, NAME_KEY, PERIOD_KE
 use crate::definition::identity;
 use crate::reconcile::{Creation, Phase, SeenJob, stamp};
 
+/// What the keys of Kron's own labels and annotations begin with.
+const PREFIX: &str = "kron.io/";
+
 /// The Job of a period.
 #[must_use]
 pub fn of_period(kronjob: &KronJob, template: &JobTemplateSpec, creation: &Creation) -> Job {
@@ -40,12 +43,16 @@ pub fn by_hand(kronjob: &KronJob, template: &JobTemplateSpec, name: &str) -> Job
 
 fn of_template(kronjob: &KronJob, template: &JobTemplateSpec, name: &str) -> Job {
     let given = template.metadata.clone().unwrap_or_default();
+    // What Kron goes by, only Kron says.
+    let others = |marks: Option<BTreeMap<String, String>>| {
+        marks.map(|marks| marks.into_iter().filter(|(key, _)| !key.starts_with(PREFIX)).collect())
+    };
     let mut job = Job {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
             namespace: kronjob.namespace(),
-            labels: given.labels,
-            annotations: given.annotations,
+            labels: others(given.labels),
+            annotations: others(given.annotations),
             owner_references: Some(vec![owner(kronjob)]),
             ..ObjectMeta::default()
         },
@@ -131,4 +138,27 @@ fn phase(job: &Job) -> Phase {
 #[must_use]
 pub fn chosen(job: &Job) -> Option<Timestamp> {
     job.metadata.annotations.as_ref()?.get(CHOSEN_KEY)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_template_cannot_pretend_to_be_a_run_by_hand_or_of_another_period() {
+        let marks =
+            json!({"kron.io/manual": "true", "kron.io/period-id": "2020-01-01T00:00:00Z", "team": "a"});
+        let template: JobTemplateSpec =
+            serde_json::from_value(json!({"metadata": {"annotations": marks, "labels": marks}})).unwrap();
+        let kronjob = KronJob::new("x", crate::api::KronJobSpec::default());
+        let chosen: Timestamp = "2027-01-15T08:00:00Z".parse().unwrap();
+        let creation = Creation { job_name: "x-1".to_owned(), period: PeriodId::new(chosen), chosen };
+        let job = of_period(&kronjob, &template, &creation);
+        assert_eq!(period(&job), Some(PeriodId::new(chosen)));
+        assert_eq!(job.labels()["team"], "a");
+        assert!(!job.labels().contains_key(MANUAL_KEY));
+        let by_hand = by_hand(&kronjob, &template, "x-run-1");
+        assert!(period(&by_hand).is_none() && !by_hand.annotations().contains_key(PERIOD_KEY));
+    }
 }

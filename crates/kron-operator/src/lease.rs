@@ -11,6 +11,7 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 
 use crate::clock;
+use crate::fault::told;
 
 /// How long a holder that says nothing is waited for.
 const DURATION: Duration = Duration::from_secs(15);
@@ -51,7 +52,7 @@ impl Leadership {
             match self.attempt().await {
                 Ok(true) => return,
                 Ok(false) => {}
-                Err(error) => tracing::warn!(event = "lease_failed", error = %error),
+                Err(error) => tracing::warn!(event = "lease_failed", error = told(&error)),
             }
             tokio::time::sleep(RETRY).await;
         }
@@ -65,7 +66,7 @@ impl Leadership {
             match tokio::time::timeout(RENEW_WITHIN, self.attempt()).await {
                 Ok(Ok(true)) => self.renewed = sent,
                 Ok(Ok(false)) => return,
-                Ok(Err(error)) => tracing::warn!(event = "lease_failed", error = %error),
+                Ok(Err(error)) => tracing::warn!(event = "lease_failed", error = told(&error)),
                 Err(_) => {}
             }
             if clock::awake().saturating_sub(self.renewed) > RENEW_WITHIN {

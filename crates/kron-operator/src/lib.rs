@@ -9,15 +9,17 @@
 //! `api` is the resource as people write it, `definition` what is made of its spec. `reconcile` is the heart: a pure function
 //! of what is known and the time, whose order keeps a period from having two Jobs; `release` says when the name of a Job is
 //! free. `pass` carries out what it says. `job` makes and reads Jobs, `tell` what is told of it all. `controller` watches and queues, and `lease`, `metrics`, `serve` and
-//! `event` are around it. `manifests` is what is installed, `convert` reads `CronJob`s.
+//! `event` are around it, and `fault` words what goes wrong on the way. `manifests` is what is installed, `convert` makes `KronJob`s of `CronJob`s, and `cronjob` knows when those fire.
 
 pub mod api;
 pub mod clock;
 mod condition;
 pub mod controller;
 pub mod convert;
+mod cronjob;
 pub mod definition;
 mod event;
+pub mod fault;
 pub mod job;
 pub mod lease;
 pub mod manifests;

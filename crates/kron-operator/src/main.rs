@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use kron_operator::controller::Controller;
+use kron_operator::fault::causes;
 use kron_operator::lease::Leadership;
 use kron_operator::metrics::Metrics;
 use kron_operator::{manifests, serve};
-use kube::Client;
+use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 
@@ -103,7 +104,7 @@ async fn run(args: Args) -> Result<(), String> {
             Some(token)
         }
     };
-    let client = Client::try_default().await.map_err(|error| format!("no cluster can be found: {error}"))?;
+    let client = client().await.map_err(|why| format!("no cluster can be found: {why}"))?;
     let holder = format!("{}-{:016x}", args.instance, random()?);
     let metrics = Arc::new(Metrics::default());
     let probes = tokio::spawn(serve::serve(args.listen, token, Arc::clone(&metrics)));
@@ -149,6 +150,14 @@ async fn run(args: Args) -> Result<(), String> {
     let _ = tokio::time::timeout(GRACE, working).await;
     leadership.release().await;
     Ok(())
+}
+
+/// A client that sends what it is told to send, once: a creation that it would send again by itself could arrive after the Job is
+/// recorded, released and gone.
+async fn client() -> Result<Client, String> {
+    let mut config = Config::infer().await.map_err(|error| causes(&error))?;
+    config.default_retry = false;
+    Client::try_from(config).map_err(|error| causes(&error))
 }
 
 fn random() -> Result<u64, String> {

@@ -3,7 +3,7 @@
 //! [`pass`] asks `reconcile` and carries out what it says against a [`Cluster`], which is an API server, or a simulation of one
 //! that does its worst.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -50,8 +50,8 @@ pub trait Cluster: Sync {
         name: &str,
         pods_first: bool,
     ) -> impl Future<Output = Result<(), String>> + Send;
-    /// Takes Kron's finalizer off a Job, and no other.
-    fn release_job(&self, namespace: &str, name: &str) -> impl Future<Output = Result<(), String>> + Send;
+    /// Takes Kron's finalizer off a Job of a `KronJob`, and no other.
+    fn release_job(&self, key: &Key, name: &str) -> impl Future<Output = Result<(), String>> + Send;
     /// Tells what happened.
     fn tell(&self, kronjob: &KronJob, definition: &Result<Definition, Vec<Flaw>>, tell: &Tell);
     /// The time of day.
@@ -92,6 +92,8 @@ pub struct Memory {
     watched: Mutex<HashMap<Key, Watched>>,
     tries: Mutex<HashMap<Key, u32>>,
     holds: Mutex<Holds>,
+    /// Jobs that are claimed, and that this process tried to create and was refused, every time.
+    refused: Mutex<HashMap<Key, BTreeSet<String>>>,
 }
 
 /// Since when a `KronJob` has been watched, as it is defined now.
@@ -112,6 +114,7 @@ impl Memory {
             watched: Mutex::default(),
             tries: Mutex::default(),
             holds: Mutex::default(),
+            refused: Mutex::default(),
         }
     }
 
@@ -129,6 +132,7 @@ impl Memory {
     pub fn forget(&self, key: &Key) {
         self.unwatched(key);
         lock(&self.tries).remove(key);
+        lock(&self.refused).remove(key);
     }
 
     /// How long to wait before something that failed is tried again.
@@ -137,6 +141,34 @@ impl Memory {
         let tries = tries.entry(key.clone()).or_default();
         *tries = tries.saturating_add(1);
         BACKOFF.0.saturating_mul(1 << (*tries - 1).min(5)).min(BACKOFF.1)
+    }
+
+    fn refused(&self, key: &Key) -> BTreeSet<String> {
+        lock(&self.refused).get(key).cloned().unwrap_or_default()
+    }
+
+    /// From here on until it is answered, a creation may be on its way.
+    fn sends(&self, key: &Key, name: &str) {
+        if let Some(names) = lock(&self.refused).get_mut(key) {
+            names.remove(name);
+        }
+    }
+
+    fn is_refused(&self, key: &Key, name: &str) {
+        lock(&self.refused).entry(key.clone()).or_default().insert(name.to_owned());
+    }
+
+    /// What is not claimed any more is not created any more.
+    fn keep_refused(&self, key: &Key, kronjob: &KronJob) {
+        let mut refused = lock(&self.refused);
+        let Some(names) = refused.get_mut(key) else { return };
+        let claims =
+            kronjob.status.iter().flat_map(|status| &status.ledger).flat_map(|ledger| &ledger.claims);
+        let claimed: BTreeSet<&String> = claims.map(|claim| &claim.job_name).collect();
+        names.retain(|name| claimed.contains(name));
+        if names.is_empty() {
+            refused.remove(key);
+        }
     }
 
     /// It has not failed.
@@ -193,7 +225,14 @@ pub async fn pass<C: Cluster>(
     for _ in 0..ROUNDS_MAX {
         let (definition, since) = memory.watched(&key, &kronjob, stamp);
         let look = Look { holder: &memory.holder, watch: Watch { since, now: stamp }, clock: cluster.now() };
-        let seen = Seen { kronjob: &kronjob, definition: &definition, jobs: &jobs, failures: &failures };
+        let refused = memory.refused(&key);
+        let seen = Seen {
+            kronjob: &kronjob,
+            definition: &definition,
+            jobs: &jobs,
+            failures: &failures,
+            refused: &refused,
+        };
         let act = match reconcile(seen, look) {
             Turn::Look(names) => {
                 for name in names {
@@ -239,6 +278,7 @@ pub async fn pass<C: Cluster>(
                 }
                 break;
             }
+            memory.sends(&key, name);
             match cluster.create_job(&job::of_period(&kronjob, &definition.template, creation)).await {
                 Created::Made(made) => {
                     jobs.insert(name.clone(), Sight::Present(job::seen(&made, &uid)));
@@ -248,11 +288,16 @@ pub async fn pass<C: Cluster>(
                     let sight = read_job(cluster, &key.0, name, &uid).await?;
                     let is_it = matches!(&sight, Sight::Present(job) if job.is_ours && job.period == Some(creation.period));
                     if !is_it {
+                        memory.is_refused(&key, name);
                         failures.insert(name.clone(), foreign(name));
                     }
                     jobs.insert(name.clone(), sight);
                 }
-                Created::Refused(why) | Created::Unknown(why) => {
+                Created::Refused(why) => {
+                    memory.is_refused(&key, name);
+                    failures.insert(name.clone(), why);
+                }
+                Created::Unknown(why) => {
                     failures.insert(name.clone(), why);
                 }
             }
@@ -279,7 +324,7 @@ async fn finish<C: Cluster>(
         let is_clean = is_deleting || act.clean.contains(name);
         let wait = lock(&memory.holds).wait(&uid, name, is_clean, cluster.awake());
         if wait.is_zero() {
-            cluster.release_job(&key.0, name).await?;
+            cluster.release_job(key, name).await?;
             lock(&memory.holds).forget(&uid, name);
         } else {
             wakes.push(after(wait));
@@ -288,6 +333,7 @@ async fn finish<C: Cluster>(
     for name in &act.prune {
         cluster.delete_job(&key.0, name, false).await?;
     }
+    memory.keep_refused(key, kronjob);
     if failures.is_empty() {
         memory.succeeded(key);
     } else {

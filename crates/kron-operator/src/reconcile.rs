@@ -12,34 +12,19 @@
 //!
 //! A period that is not claimed is never created, and one that is behind the watermark is never claimed.
 
+mod claim;
+mod status;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use kron_core::{
-    Decision, Ledger, Passed, PeriodId, Reason, Record, RunId, Settled, Step, Watch, decide, evaluate,
-};
+use kron_core::{Decision, Ledger, Passed, PeriodId, Reason, Record, RunId, Settled, Step, Watch, evaluate};
 use kron_schedule::Count;
 
-use crate::api::{ActiveStatus, ClaimStatus, HistoryEntry, KronJob, KronJobStatus, LedgerStatus, NAME_MAX};
-use crate::condition::{self, Kind};
+use self::claim::{Claim, REPLACE_LOOK};
+use crate::api::{ClaimStatus, HistoryEntry, KronJob, KronJobStatus, NAME_MAX};
 use crate::definition::{Definition, Flaw};
 use crate::tell::Tell;
-
-/// The most outcomes that the status remembers.
-pub const HISTORY_MAX: usize = 10;
-
-/// How long a claim of another process is left alone before a period past its deadline is given up: a request of that process
-/// may be on its way.
-pub const SETTLE: SignedDuration = SignedDuration::from_secs(30);
-
-/// How long the claim of another process is left to it. A claim from the future is not believed.
-const TAKE_OVER: SignedDuration = SignedDuration::from_secs(10);
-
-/// How often Jobs that are being replaced are looked for, should no event tell of their end.
-const REPLACE_LOOK: SignedDuration = SignedDuration::from_secs(10);
-
-/// The most periods looked at for the time of the next run.
-const AHEAD_MAX: usize = 10_000;
 
 /// Everything that is known of a `KronJob`.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +37,8 @@ pub struct Seen<'a> {
     pub jobs: &'a BTreeMap<String, Sight>,
     /// Creations that failed since this look began, and why.
     pub failures: &'a BTreeMap<String, String>,
+    /// Jobs that this process tried to create, where every try was answered, with a refusal: nothing is on its way.
+    pub refused: &'a BTreeSet<String>,
 }
 
 /// Who looks, and when.
@@ -208,21 +195,6 @@ struct Clerk<'a> {
     act: Act,
 }
 
-/// A claim, read.
-#[derive(Clone)]
-struct Claim {
-    status: ClaimStatus,
-    period: PeriodId,
-    chosen: Timestamp,
-}
-
-impl Claim {
-    fn read(status: &ClaimStatus) -> Option<Claim> {
-        let (period, chosen) = (status.period_id.parse().ok()?, status.chosen_time.parse().ok()?);
-        Some(Claim { status: status.clone(), period, chosen })
-    }
-}
-
 impl<'a> Clerk<'a> {
     fn new(seen: Seen<'a>, look: Look<'a>) -> Clerk<'a> {
         let status = seen.kronjob.status.clone().unwrap_or_default();
@@ -292,151 +264,6 @@ impl<'a> Clerk<'a> {
             }
             self.act.tells.push(Tell::Ended { job_name: entry.job_name, period, result });
         }
-    }
-
-    /// Goes on with what was claimed: records it if its Job is there, creates it if it may, and gives it up if it is too late.
-    fn settle_claims(&mut self) {
-        for claim in std::mem::take(&mut self.claims) {
-            match self.settle(&claim) {
-                Settle::Keep(claim) => self.claims.push(*claim),
-                Settle::Done => {}
-            }
-        }
-    }
-
-    fn settle(&mut self, claim: &Claim) -> Settle {
-        let name = &claim.status.job_name;
-        let keep = || Settle::Keep(Box::new(claim.clone()));
-        let sight = self.seen.jobs.get(name);
-        if let Some(Sight::Present(job)) = sight
-            && job.is_ours
-            && job.period == Some(claim.period)
-        {
-            self.record_created(claim, job);
-            return Settle::Done;
-        }
-        let Ok(definition) = self.seen.definition else { return keep() };
-        if definition.job.policy().suspend {
-            return keep(); // nothing starts, and nothing is given up
-        }
-        if self.seen.failures.contains_key(name) {
-            return keep(); // it was tried, and is tried again later
-        }
-        let is_mine = claim.status.holder == self.look.holder;
-        let waits = !claim.status.replaces.is_empty();
-        // The one who decided in time, and only waits for others to end, is in time.
-        let in_time = is_mine && waits
-            || definition.job.policy().deadline.is_none_or(|deadline| {
-                self.look.watch.now.duration_since(claim.chosen).as_secs() <= deadline.as_seconds()
-            });
-        if !in_time {
-            return self.give_up(claim, sight, is_mine);
-        }
-        let claimed_at: Timestamp = claim.status.claimed_at.parse().unwrap_or(self.look.clock);
-        let left_until = claimed_at.checked_add(TAKE_OVER).unwrap_or(claimed_at);
-        if !is_mine && (claimed_at..left_until).contains(&self.look.clock) {
-            self.act.wake_at = earliest(self.act.wake_at, Some(left_until));
-            return keep();
-        }
-        if !self.have_ended(&claim.status.replaces) {
-            self.act.wake_at = earliest(self.act.wake_at, self.look.clock.checked_add(REPLACE_LOOK).ok());
-            return keep();
-        }
-        // Whoever is about to create writes so first: the claim that was read may be gone by now.
-        let mut claim = claim.clone();
-        claim.status.contested |= !(is_mine && waits);
-        claim.status.replaces.clear();
-        self.claim(&claim);
-        Settle::Keep(Box::new(claim))
-    }
-
-    /// Makes a claim this process's own, to be created next.
-    fn claim(&mut self, claim: &Claim) {
-        self.act.create.push(Creation {
-            job_name: claim.status.job_name.clone(),
-            period: claim.period,
-            chosen: claim.chosen,
-        });
-    }
-
-    fn record_created(&mut self, claim: &Claim, job: &SeenJob) {
-        let name = &claim.status.job_name;
-        if claim.status.holder == self.look.holder && !claim.status.contested {
-            self.act.clean.push(name.clone());
-        }
-        self.ledger_active(Some(claim.period), name);
-        self.enter(HistoryEntry {
-            period_id: claim.period.to_string(),
-            chosen_time: Some(claim.status.chosen_time.clone()),
-            outcome: Reason::Started.outcome().name().to_owned(),
-            reason: Reason::Started.name().to_owned(),
-            seed_hash: Some(claim.status.seed_hash.clone()),
-            job_name: Some(name.clone()),
-            ..self.entry()
-        });
-        self.act.tells.push(Tell::Executed {
-            job_name: name.clone(),
-            period: claim.period,
-            chosen: claim.chosen,
-            found: job.deleting,
-        });
-    }
-
-    /// The deadline has passed and the Job was not created, or so it seems.
-    fn give_up(&mut self, claim: &Claim, sight: Option<&Sight>, is_mine: bool) -> Settle {
-        let keep = Settle::Keep(Box::new(claim.clone()));
-        let claimed_at: Timestamp = claim.status.claimed_at.parse().unwrap_or(self.look.clock);
-        let settled_at = claimed_at.checked_add(SETTLE).unwrap_or(claimed_at);
-        if (!is_mine || claim.status.contested) && self.look.clock < settled_at {
-            self.act.wake_at = earliest(self.act.wake_at, Some(settled_at));
-            return keep;
-        }
-        if sight.is_none() {
-            self.unknown.insert(claim.status.job_name.clone());
-            return keep;
-        }
-        self.ledger.apply(&Record::Ended(RunId::Period(claim.period)));
-        let message = match sight {
-            Some(Sight::Present(_)) => Some(foreign(&claim.status.job_name)),
-            _ => condition::message(&self.status.conditions, Kind::SchedulingError),
-        };
-        self.enter(HistoryEntry {
-            period_id: claim.period.to_string(),
-            chosen_time: Some(claim.status.chosen_time.clone()),
-            outcome: Reason::DeadlinePassed.outcome().name().to_owned(),
-            reason: Reason::DeadlinePassed.name().to_owned(),
-            seed_hash: Some(claim.status.seed_hash.clone()),
-            message,
-            ..self.entry()
-        });
-        self.act.tells.push(Tell::Settled {
-            period: claim.period,
-            chosen: Some(claim.chosen),
-            reason: Reason::DeadlinePassed,
-        });
-        Settle::Done
-    }
-
-    /// Whether these Jobs have ended; those that have not are asked to.
-    fn have_ended(&mut self, names: &[String]) -> bool {
-        let mut ended = true;
-        for name in names {
-            match self.seen.jobs.get(name) {
-                None => {
-                    self.unknown.insert(name.clone());
-                    ended = false;
-                }
-                Some(Sight::Absent) => {}
-                Some(Sight::Present(job)) if !job.is_ours || job.has_ended() => {}
-                Some(Sight::Present(job)) => {
-                    ended = false;
-                    if !job.deleting {
-                        self.act.terminate.push(name.clone());
-                    }
-                }
-            }
-        }
-        ended
     }
 
     /// Settles what is due, if the spec can be evaluated.
@@ -565,180 +392,6 @@ impl<'a> Clerk<'a> {
             }
         }
     }
-
-    fn entry(&self) -> HistoryEntry {
-        HistoryEntry { recorded_at: stamp(self.look.clock), ..HistoryEntry::default() }
-    }
-
-    /// Adds an outcome to what the status tells. The latest period, not the latest record, is the last.
-    fn enter(&mut self, entry: HistoryEntry) {
-        let last = entry.last_period_id.clone().unwrap_or_else(|| entry.period_id.clone());
-        let read = |text: &String| text.parse::<PeriodId>().ok();
-        if self.status.last_period_id.as_ref().and_then(read) <= read(&last) {
-            self.status.last_nominal_time = Some(last.clone());
-            self.status.last_period_id = Some(last);
-            self.status.last_chosen_time.clone_from(&entry.chosen_time);
-            self.status.last_outcome = Some(entry.outcome.clone());
-            self.status.last_reason = Some(entry.reason.clone());
-            self.status.last_seed_hash.clone_from(&entry.seed_hash);
-        }
-        self.status.history.insert(0, entry);
-        self.status.history.truncate(HISTORY_MAX);
-    }
-
-    fn ledger_active(&mut self, period: Option<PeriodId>, name: &str) {
-        let kept = self.status.ledger.get_or_insert_default();
-        if !kept.active.iter().any(|entry| entry.job_name == name) {
-            let period_id = period.map(|period| period.to_string());
-            kept.active.push(ActiveStatus { period_id, job_name: name.to_owned() });
-        }
-    }
-
-    /// Puts everything together.
-    fn finish(mut self) -> Act {
-        let seen = self.seen;
-        let created = |name: &String| self.act.create.iter().any(|creation| creation.job_name == *name);
-        let clock = stamp(self.look.clock);
-        let claims = self.claims.iter().map(|claim| {
-            let mut status = claim.status.clone();
-            if created(&status.job_name) {
-                status.holder = self.look.holder.to_owned();
-                status.claimed_at.clone_from(&clock);
-                status.replaces.clear();
-            }
-            status
-        });
-        let claims: Vec<ClaimStatus> = claims.collect();
-        let mut active = self.status.ledger.take().map(|kept| kept.active).unwrap_or_default();
-        let running = self.ledger.active();
-        active.retain(|entry| {
-            let period = entry.period_id.as_ref().and_then(|text| text.parse().ok());
-            period.is_some_and(|period| running.contains(&RunId::Period(period)))
-        });
-        self.status.active_count = i64::try_from(active.len() + self.manual.len()).unwrap_or(i64::MAX);
-        // One that could not be read yet has no beginning: its windows are not known.
-        if seen.definition.is_ok()
-            || seen.kronjob.status.as_ref().is_some_and(|status| status.ledger.is_some())
-        {
-            self.status.ledger = Some(LedgerStatus {
-                handled_through: self.ledger.watermark().map(|mark| mark.to_string()).unwrap_or_default(),
-                pending: self.ledger.pending().iter().map(ToString::to_string).collect(),
-                claims,
-                active,
-            });
-        }
-        self.status.observed_generation = seen.kronjob.metadata.generation;
-        self.next();
-        self.conditions();
-        // A claim is written even where the same one is there: what was read may be long gone, and the API server says so.
-        if !self.act.create.is_empty() || seen.kronjob.status.as_ref() != Some(&self.status) {
-            self.act.status = Some(self.status.clone());
-        }
-        let unrecorded = |name: &String| self.claims.iter().any(|claim| claim.status.job_name == *name);
-        let held = seen.present().filter(|(name, job)| {
-            let handled = job.period.is_some_and(|period| self.ledger.is_handled(period));
-            job.is_ours && job.held && handled && !unrecorded(name)
-        });
-        self.act.release = held.map(|(name, _)| name.clone()).collect();
-        self.act.prune = self.too_many();
-        self.act
-    }
-
-    fn next(&mut self) {
-        let next = match self.seen.definition {
-            Ok(definition) if !definition.job.policy().suspend => {
-                next_run(definition, &self.ledger, self.look.watch.now)
-            }
-            _ => None,
-        };
-        self.status.next_period_id = next.as_ref().map(|next| next.period_id().to_string());
-        self.status.next_nominal_time.clone_from(&self.status.next_period_id);
-        self.status.next_chosen_time = next.and_then(|next| next.chosen()).map(stamp);
-    }
-
-    fn conditions(&mut self) {
-        let failure = self.seen.failures.iter().next().map(|(name, why)| format!("{name}: {why}"));
-        let generation = self.seen.kronjob.metadata.generation;
-        let mut set = |kind, is, reason: &str, message: String| {
-            condition::set(
-                &mut self.status.conditions,
-                kind,
-                is,
-                reason,
-                message,
-                generation,
-                self.look.clock,
-            );
-        };
-        match self.seen.definition {
-            Err(flaws) => {
-                let message: Vec<String> = flaws.iter().map(ToString::to_string).collect();
-                let message = message.join("; ");
-                set(
-                    Kind::Ready,
-                    false,
-                    "InvalidSpec",
-                    "nothing is scheduled until the spec is corrected".into(),
-                );
-                set(Kind::InvalidSpec, true, "Mistakes", message);
-            }
-            Ok(definition) => {
-                let (reason, message) = match definition.job.policy().suspend {
-                    true => ("Suspended", "nothing starts, and no period is handled".to_owned()),
-                    false => ("Scheduled", format!("its schedule is {}", definition.resolved)),
-                };
-                set(Kind::Ready, true, reason, message);
-                set(Kind::InvalidSpec, false, "Valid", String::new());
-            }
-        }
-        match failure {
-            Some(message) => set(Kind::SchedulingError, true, "CreateFailed", message),
-            None if self.claims.is_empty() => set(Kind::SchedulingError, false, "None", String::new()),
-            None => {} // it is being tried again
-        }
-        let is_unschedulable = self.status.last_outcome.as_deref() == Some("unschedulable");
-        let message = match is_unschedulable {
-            true => "no time tried in the window of the last period satisfies the constraints".to_owned(),
-            false => String::new(),
-        };
-        let reason = if is_unschedulable { "NoCandidate" } else { "None" };
-        condition::set(
-            &mut self.status.conditions,
-            Kind::Unschedulable,
-            is_unschedulable,
-            reason,
-            message,
-            generation,
-            self.look.clock,
-        );
-    }
-
-    /// Finished Jobs beyond those that are kept, the latest of which stay.
-    fn too_many(&self) -> Vec<String> {
-        let Ok(definition) = self.seen.definition else { return Vec::new() };
-        let (successful, failed) = definition.keep;
-        let (mut succeeded, mut gave_up) = (Vec::new(), Vec::new());
-        for (name, job) in self.seen.present().filter(|(_, job)| job.is_ours && !job.deleting) {
-            let recorded = !self.claims.iter().any(|claim| claim.status.job_name == *name);
-            match job.phase {
-                Phase::Succeeded(at) if recorded => succeeded.push((at, name)),
-                Phase::Failed(at) if recorded => gave_up.push((at, name)),
-                _ => {}
-            }
-        }
-        let mut prune = Vec::new();
-        for (mut jobs, keep) in [(succeeded, successful), (gave_up, failed)] {
-            jobs.sort_unstable();
-            let many = jobs.len().saturating_sub(keep);
-            prune.extend(jobs.into_iter().take(many).map(|(_, name)| name.clone()));
-        }
-        prune
-    }
-}
-
-enum Settle {
-    Keep(Box<Claim>),
-    Done,
 }
 
 /// Where a `KronJob` without a ledger begins: with windows that open once it exists, and after every period that it is known
@@ -753,33 +406,6 @@ fn fence(seen: Seen<'_>, look: Look<'_>, is_damaged: bool) -> PeriodId {
     let before = first.checked_sub(SignedDuration::from_secs(i64::from(!is_damaged))).unwrap_or(first);
     let known = seen.present().filter(|(_, job)| job.is_ours).filter_map(|(_, job)| job.period).max();
     known.map_or(PeriodId::new(before), |known| known.max(PeriodId::new(before)))
-}
-
-/// The period that runs next, as far as anyone can tell.
-#[must_use]
-pub fn next_run(definition: &Definition, ledger: &Ledger, now: Timestamp) -> Option<Decision> {
-    let job = &definition.job;
-    let lead = SignedDuration::from_secs(job.window().opens_before().as_seconds());
-    let mark = ledger.watermark().map_or(now, PeriodId::nominal);
-    let mut last = mark;
-    let later = std::iter::from_fn(|| {
-        last = job.schedule().next_after(last)?;
-        Some(last)
-    });
-    let pending = ledger.pending().iter().map(|period| period.nominal());
-    let mut earliest: Option<Decision> = None;
-    for nominal in pending.chain(later).take(AHEAD_MAX) {
-        let best = earliest.as_ref().and_then(Decision::chosen);
-        // No later window opens before this one.
-        if best.is_some_and(|best| nominal.checked_sub(lead).is_ok_and(|opens| opens > best)) {
-            break;
-        }
-        let decision = decide(job, nominal);
-        if decision.chosen().is_some_and(|chosen| chosen >= now && best.is_none_or(|best| chosen < best)) {
-            earliest = Some(decision);
-        }
-    }
-    earliest
 }
 
 /// What is said of a Job that is in the way.

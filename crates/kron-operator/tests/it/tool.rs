@@ -68,6 +68,37 @@ fn a_manifest_is_checked_and_every_mistake_told() {
 }
 
 #[test]
+fn a_mistake_of_shape_is_told_with_its_place() {
+    for (from, to, told) in [
+        (
+            "kron.io/v1alpha1",
+            "kron.io/v2",
+            "report: error: apiVersion: expected `kron.io/v1alpha1`, but found \"kron.io/v2\"\n",
+        ),
+        (
+            "name: report",
+            "name: Re port",
+            "Re port: error: metadata.name: expected small letters, digits, `-` and `.`",
+        ),
+        ("name: report,", "", "(no name): error: metadata.name: expected small letters"),
+        (
+            "spec:\n  schedule",
+            "specs:\n  schedule",
+            "report: error: spec: expected an object with `schedule` and `jobTemplate`",
+        ),
+        (
+            "timezone: Europe/Paris",
+            "policy: {concurrency: sometimes}",
+            "report: error: spec.policy.concurrency: unknown variant `sometimes`, expected one of `allow`, `forbid`, `replace`\n",
+        ),
+    ] {
+        assert!(KRONJOB.contains(from));
+        let (code, out, _) = kronctl(&["validate", "-f", "-"], &KRONJOB.replacen(from, to, 1));
+        assert!(code == 1 && out.contains(told), "{out}");
+    }
+}
+
+#[test]
 fn a_cronjob_becomes_a_kronjob_that_is_valid() {
     let (code, out, _) = kronctl(&["convert", "-f", "-", "--from", "2026-01-01T00:00:00Z"], CRONJOB);
     assert_eq!(code, 0, "{out}");

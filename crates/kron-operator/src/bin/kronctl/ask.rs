@@ -2,31 +2,15 @@
 
 use jiff::Timestamp;
 use kron_core::{Decision, PeriodId, decide};
-use kron_operator::api::{HistoryEntry, KronJob};
+use kron_operator::api::HistoryEntry;
 use kron_operator::clock;
-use kron_operator::definition::{Definition, identity};
-use kron_zones::Zones;
-use kube::Api;
+use kron_operator::definition::Definition;
 use serde_json::{Value, json};
 
-use super::{Answer, Args, Failure};
+use super::{Answer, Args, Cluster, Failure};
 
 /// The most periods looked at for the next runs.
 const AHEAD_MAX: usize = 100_000;
-
-async fn read(
-    kronjobs: &Api<KronJob>,
-    namespace: &str,
-    name: &str,
-) -> Result<(KronJob, Definition), Failure> {
-    let kronjob = kronjobs.get(name).await?;
-    let definition =
-        Definition::read(&kronjob.spec, &identity(namespace, name), &Zones::bundled()).map_err(|flaws| {
-            let told: Vec<String> = flaws.iter().map(|flaw| format!("\n  {flaw}")).collect();
-            Failure::no(format!("{name} is invalid, so nothing of it runs:{}", told.concat()))
-        })?;
-    Ok((kronjob, definition))
-}
 
 /// Decisions after a time, in the order of their nominal times.
 fn periods(definition: &Definition, after: Timestamp) -> impl Iterator<Item = Decision> + '_ {
@@ -48,13 +32,8 @@ pub(crate) struct Explain {
 }
 
 impl Explain {
-    pub(crate) async fn run(
-        &self,
-        args: &Args,
-        kronjobs: &Api<KronJob>,
-        namespace: &str,
-    ) -> Result<Answer, Failure> {
-        let (_, definition) = read(kronjobs, namespace, &self.name).await?;
+    pub(crate) async fn run(&self, args: &Args, cluster: &Cluster) -> Result<Answer, Failure> {
+        let (_, definition) = cluster.read(&self.name).await?;
         let decision = match self.period {
             Some(period) => {
                 if !definition.job.schedule().matches(period.nominal()) {
@@ -88,13 +67,8 @@ pub(crate) struct Next {
 }
 
 impl Next {
-    pub(crate) async fn run(
-        &self,
-        args: &Args,
-        kronjobs: &Api<KronJob>,
-        namespace: &str,
-    ) -> Result<Answer, Failure> {
-        let (kronjob, definition) = read(kronjobs, namespace, &self.name).await?;
+    pub(crate) async fn run(&self, args: &Args, cluster: &Cluster) -> Result<Answer, Failure> {
+        let (kronjob, definition) = cluster.read(&self.name).await?;
         let from = self.from.unwrap_or_else(clock::now);
         let longest = definition.job.window().duration().as_seconds();
         let early = from.checked_sub(jiff::SignedDuration::from_secs(longest)).unwrap_or(from);
@@ -114,7 +88,10 @@ impl Next {
         }
         let view = runs.iter().map(|run| json!({"chosenTime": run.chosen().map(|time| time.to_string()), "periodID": run.period_id().to_string(), "seedHash": run.seed_hash().to_string()}));
         let view = json!({"suspended": kronjob.spec.policy.suspend, "runs": view.collect::<Vec<_>>()});
-        Ok(Answer::of(args, &view, text))
+        if runs.is_empty() {
+            text += &format!("{} has no run after {from}\n", self.name);
+        }
+        Ok(Answer { is_no: runs.is_empty(), ..Answer::of(args, &view, text) })
     }
 }
 
@@ -129,13 +106,8 @@ pub(crate) struct Why {
 }
 
 impl Why {
-    pub(crate) async fn run(
-        &self,
-        args: &Args,
-        kronjobs: &Api<KronJob>,
-        namespace: &str,
-    ) -> Result<Answer, Failure> {
-        let (kronjob, definition) = read(kronjobs, namespace, &self.name).await?;
+    pub(crate) async fn run(&self, args: &Args, cluster: &Cluster) -> Result<Answer, Failure> {
+        let (kronjob, definition) = cluster.read(&self.name).await?;
         let status = kronjob.status.clone().unwrap_or_default();
         let last = status.last_period_id.as_ref().and_then(|text| text.parse::<PeriodId>().ok());
         let asked = match (self.at, last) {

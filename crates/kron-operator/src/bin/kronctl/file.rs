@@ -4,10 +4,11 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use kron_operator::api::{KronJobSpec, NAME_MAX};
+use kron_operator::api::{KronJob, KronJobSpec, NAME_MAX};
 use kron_operator::convert::{DIFFERENCES_MAX, convert};
 use kron_operator::definition::{Definition, identity};
 use kron_zones::Zones;
+use kube::Resource;
 use serde_json::{Value, json};
 
 use super::{Answer, Args, Failure};
@@ -52,27 +53,56 @@ impl Validate {
 /// All that is wrong with a manifest, and what is odd about it.
 fn check(object: &Value, name: &str, namespace: &str, zones: &Zones) -> (Vec<String>, Vec<String>) {
     let mut errors = Vec::new();
-    if name.len() > NAME_MAX {
-        errors
-            .push(format!("metadata.name: expected at most {NAME_MAX} characters, but found {}", name.len()));
+    let version = object.get("apiVersion").unwrap_or(&Value::Null);
+    if version != &*KronJob::api_version(&()) {
+        errors.push(format!("apiVersion: expected `{}`, but found {version}", KronJob::api_version(&())));
     }
-    let spec = object.get("spec").cloned().unwrap_or_default();
-    let read: KronJobSpec = match serde_json::from_value(spec.clone()) {
+    errors.extend(wrong_name(name));
+    let spec = object.get("spec").unwrap_or(&Value::Null);
+    if !spec.is_object() {
+        errors
+            .push("spec: expected an object with `schedule` and `jobTemplate`, but there is none".to_owned());
+        return (errors, Vec::new());
+    }
+    let read: KronJobSpec = match serde_path_to_error::deserialize(spec) {
         Ok(read) => read,
         Err(error) => {
-            errors.push(format!("spec: {error}"));
+            let place = match error.path().to_string().as_str() {
+                "." => "spec".to_owned(),
+                path => format!("spec.{path}"),
+            };
+            errors.push(format!("{place}: {}", error.inner()));
             return (errors, Vec::new());
         }
     };
     // What was not understood is not there when it is written again.
     let again = serde_json::to_value(&read).unwrap_or_default();
-    unknown(&spec, &again, "spec", &mut errors);
+    unknown(spec, &again, "spec", &mut errors);
     match Definition::read(&read, &identity(namespace, name), zones) {
         Ok(definition) => (errors, definition.warnings.iter().map(ToString::to_string).collect()),
         Err(flaws) => {
             errors.extend(flaws.iter().map(ToString::to_string));
             (errors, Vec::new())
         }
+    }
+}
+
+/// What the API server would say of a name.
+fn wrong_name(name: &str) -> Option<String> {
+    let is_edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_part = |part: &str| {
+        let bytes = part.as_bytes();
+        let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return false };
+        is_edge(*first) && is_edge(*last) && bytes.iter().all(|byte| is_edge(*byte) || *byte == b'-')
+    };
+    if name.len() > NAME_MAX {
+        Some(format!("metadata.name: expected at most {NAME_MAX} characters, but found {}", name.len()))
+    } else if !name.split('.').all(is_part) {
+        Some(format!(
+            "metadata.name: expected small letters, digits, `-` and `.`, beginning and ending with a letter or a digit, but found `{name}`"
+        ))
+    } else {
+        None
     }
 }
 

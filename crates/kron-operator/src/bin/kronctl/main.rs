@@ -4,6 +4,7 @@
 
 mod act;
 mod ask;
+mod cluster;
 mod file;
 
 use std::io::Write;
@@ -11,9 +12,10 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use kron_operator::api::KronJob;
-use kube::{Api, Client, Config};
+use kron_operator::fault::told;
 use serde::Serialize;
+
+use self::cluster::Cluster;
 
 /// Ask about KronJobs, check and convert manifests, and start, suspend and resume.
 #[derive(Parser)]
@@ -87,9 +89,10 @@ impl Failure {
 impl From<kube::Error> for Failure {
     fn from(error: kube::Error) -> Failure {
         match error {
-            kube::Error::Api(status) if status.code == 404 => Failure::no(status.message.clone()),
-            kube::Error::Api(status) => Failure::usage(format!("the API server says: {}", status.message)),
-            error => Failure::usage(format!("the API server gave no answer: {error}")),
+            kube::Error::Api(status) if status.code == 404 && status.details.is_some() => {
+                Failure::no(status.message.clone())
+            }
+            error => Failure::usage(told(&error)),
         }
     }
 }
@@ -149,25 +152,14 @@ fn answer(args: &Args) -> Result<Answer, Failure> {
 }
 
 async fn asked(args: &Args) -> Result<Answer, Failure> {
-    let options = kube::config::KubeConfigOptions { context: args.context.clone(), ..Default::default() };
-    let config = match &args.context {
-        Some(_) => {
-            Config::from_kubeconfig(&options).await.map_err(|error| Failure::usage(error.to_string()))?
-        }
-        None => Config::infer()
-            .await
-            .map_err(|error| Failure::usage(format!("no cluster can be found: {error}")))?,
-    };
-    let namespace = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-    let client = Client::try_from(config)?;
-    let kronjobs: Api<KronJob> = Api::namespaced(client.clone(), &namespace);
+    let cluster = Cluster::find(args).await?;
     match &args.command {
-        Command::Explain(command) => command.run(args, &kronjobs, &namespace).await,
-        Command::Next(command) => command.run(args, &kronjobs, &namespace).await,
-        Command::Why(command) => command.run(args, &kronjobs, &namespace).await,
-        Command::Suspend(command) => command.suspend(args, &kronjobs, true).await,
-        Command::Resume(command) => command.suspend(args, &kronjobs, false).await,
-        Command::Run(command) => command.start(args, client, &kronjobs, &namespace).await,
+        Command::Explain(command) => command.run(args, &cluster).await,
+        Command::Next(command) => command.run(args, &cluster).await,
+        Command::Why(command) => command.run(args, &cluster).await,
+        Command::Suspend(command) => command.suspend(args, &cluster, true).await,
+        Command::Resume(command) => command.suspend(args, &cluster, false).await,
+        Command::Run(command) => command.start(args, &cluster).await,
         _ => Err(Failure::usage("that needs no cluster")),
     }
 }
