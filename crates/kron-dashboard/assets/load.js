@@ -11,11 +11,13 @@ export async function load(context) {
   const chart = h("div", { class: "rows" });
   const week = h("div");
   const numbers = h("dl", { class: "numbers" });
+  const counting = h("div");
   const params = () => ({ zone: time.HERE, day: state.day });
   const node = h("div", {},
     h("div", { class: "head" }, h("div", {}, h("h1", {}, "Load"), h("p", { class: "lead" }, "How many jobs start in each minute, if all began at their nominal times, and as they will be.")),
       h("div", { class: "tools" }, h("label", { for: "day" }, "Day"), day)),
     numbers,
+    counting,
     section("Starts a minute", { note: `a day in ${time.HERE}`, tools: files("load", params, "load") }, chart),
     section("The week", { note: "starts an hour, from that day on" }, week));
 
@@ -26,12 +28,17 @@ export async function load(context) {
 
   async function refresh() {
     const said = await get("load", params());
+    // Very many jobs are counted in steps, one for each question.
+    clearTimeout(state.again);
+    if (said.counting) state.again = setTimeout(() => node.isConnected && refresh().catch((error) => show(chart, error, look)), 200);
+    put(counting, said.counting && bar(said.counting));
+    if (!said.day) return;
     day.value = said.day;
     const number = (words, peak) => h("div", { class: "number" }, h("dt", {}, words), h("dd", {}, peak ? peak.starts.toLocaleString("en") : "0"), peak && h("dd", { class: "hint" }, `at ${peak.local}`));
     const factor = said.peakBefore && said.peakAfter ? said.peakBefore.starts / said.peakAfter.starts : null;
     put(numbers, number("Peak before spreading", said.peakBefore), number("Peak as it will be", said.peakAfter),
       factor && h("div", { class: "number" }, h("dt", {}, "The peak is lower by"), h("dd", {}, `${factor.toFixed(factor < 10 ? 1 : 0)}×`)),
-      h("div", { class: "number" }, h("dt", {}, "Jobs counted"), h("dd", {}, said.jobs.toLocaleString("en")), said.paused > 0 && h("dd", { class: "hint" }, `${said.paused.toLocaleString("en")} paused`)));
+      h("div", { class: "number" }, h("dt", {}, "Jobs counted"), h("dd", {}, said.jobs.toLocaleString("en")), said.paused > 0 && h("dd", { class: "hint" }, `${said.paused.toLocaleString("en")} paused`), h("dd", { class: "hint" }, "at ", time.at(said.countedAt, time.minute))));
     draw(said);
   }
 
@@ -48,6 +55,12 @@ export async function load(context) {
 
   await refresh();
   return { title: "Load", node, refresh };
+}
+
+/** How far the counting is. */
+function bar({ done, of }) {
+  const words = `Counting: ${done.toLocaleString("en")} of ${of.toLocaleString("en")} jobs`;
+  return h("p", { class: "counting" }, h("label", {}, words, " ", h("progress", { max: Math.max(of, 1), value: done })));
 }
 
 function picture(said) {

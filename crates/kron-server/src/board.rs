@@ -4,10 +4,9 @@
 
 mod draft;
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kron_dashboard::{
     About, Act, Answer, Board, Counts, Draft, Entry, Find, Job, Mark, Node, Output, Page, Permission, Place,
     Preview, Pulse, Queue, Refused, Run, Running, Soon, Trouble, Work, WorkFilter,
@@ -21,7 +20,7 @@ use crate::cron::{Compiled, Cron, Kind, Occurrence, Outcome};
 use crate::job::{self, State};
 use crate::members::Members;
 use crate::refusal::Refusal;
-use crate::store::{After, Change, EventQuery, JobFilter, PageRequest, Span};
+use crate::store::{After, Change, Cluster, EventQuery, JobFilter, PageRequest, Span};
 
 /// What a caller may do.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +36,12 @@ pub struct Access {
 impl Access {
     /// Everything.
     pub const ALL: Access = Access { see: true, run: true, change: true };
+
+    /// Only looking.
+    pub const SEE: Access = Access { see: true, run: false, change: false };
+
+    /// Nothing.
+    pub const NONE: Access = Access { see: false, run: false, change: false };
 }
 
 /// This server, as one caller sees it. Its methods block, so they are called where that is allowed.
@@ -165,15 +170,22 @@ impl ServerBoard {
     }
 
     fn nodes(&self) -> Answer<Vec<Node>> {
-        let version = env!("CARGO_PKG_VERSION");
-        let uptime = self.app.started.elapsed();
-        let mut nodes = vec![Node {
-            name: host_name(),
-            role: "leader".into(),
-            well: self.wait(self.app.store.ping()).is_ok(),
-            seen: self.app.clock.now().checked_sub(uptime).ok(),
-            detail: format!("kron-server {version} on {}", self.app.store.backend()),
-        }];
+        let now = self.app.clock.now();
+        let cluster = self.wait(self.app.store.cluster())?;
+        // Heard of last, and so the likeliest to be there.
+        let mut known = cluster.nodes.clone();
+        known.sort_by_key(|node| (node.is_silent, std::cmp::Reverse(node.seen_at)));
+        known.truncate(LISTED_MAX);
+        let mut nodes: Vec<Node> = known.iter().map(|node| server_node(node, &cluster, now)).collect();
+        if cluster.leader.is_none() {
+            nodes.push(Node {
+                name: "nobody".into(),
+                role: "leader".into(),
+                well: false,
+                seen: None,
+                detail: "no server evaluates cron jobs at the moment".into(),
+            });
+        }
         let page = PageRequest { limit: Some(LISTED_MAX as u64), cursor: None, offset: 0 };
         for worker in self.wait(self.app.store.workers(page))?.0 {
             let state = match (worker.dead, worker.takes_jobs()) {
@@ -200,6 +212,7 @@ impl Board for ServerBoard {
             version: env!("CARGO_PKG_VERSION"),
             place: host_name(),
             language: "ojs",
+            pauses: true,
             edits: true,
             edits_not: None,
             queues: true,
@@ -208,7 +221,7 @@ impl Board for ServerBoard {
 
     fn may(&self, what: Permission) -> bool {
         match what {
-            Permission::Change => self.access.change,
+            Permission::Change | Permission::Pause => self.access.change,
             Permission::Run => self.access.run,
             Permission::See => self.access.see,
         }
@@ -255,7 +268,15 @@ impl Board for ServerBoard {
     fn jobs(&self, find: &Find) -> Answer<Page<Job>> {
         let page = PageRequest { limit: Some(find.limit as u64), cursor: None, offset: find.offset as u64 };
         let (crons, page) = self.wait(self.app.store.find_crons(&find.search, page))?;
-        let rows = crons.into_iter().map(|cron| self.view(cron, false)).collect();
+        let names = crons.iter().map(|cron| cron.definition.name.clone()).collect();
+        let latest = self.wait(self.app.store.latest_jobs(names))?;
+        let mut rows: Vec<Job> = crons.into_iter().map(|cron| self.view(cron, false)).collect();
+        for work in &latest {
+            let made_by = work.cron.as_ref().map(|origin| origin.name.as_str());
+            for row in rows.iter_mut().filter(|row| Some(row.id.as_str()) == made_by) {
+                row.last_mark = Some(mark_of_work(work));
+            }
+        }
         Ok(Page { rows, total: page.total, offset: find.offset, limit: find.limit })
     }
 
@@ -268,22 +289,10 @@ impl Board for ServerBoard {
         Ok(Some(job))
     }
 
-    fn each_job(&self, visit: &mut dyn FnMut(Job) -> ControlFlow<()>) -> Answer<()> {
-        let mut cursor = None;
-        loop {
-            let page = PageRequest { limit: Some(CRONS_STEP), cursor: cursor.clone(), offset: 0 };
-            let (crons, page) = self.wait(self.app.store.crons(None, page))?;
-            for cron in crons {
-                let compiled = cron.definition.compile(cron.anchor, &self.app.zones);
-                if visit(view(cron, compiled, false)).is_break() {
-                    return Ok(());
-                }
-            }
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(());
-            }
-        }
+    fn some_jobs(&self, from: Option<&str>) -> Answer<(Vec<Job>, Option<String>)> {
+        let page = PageRequest { limit: Some(CRONS_STEP), cursor: from.map(str::to_owned), offset: 0 };
+        let (crons, page) = self.wait(self.app.store.crons(None, page))?;
+        Ok((crons.into_iter().map(|cron| self.view(cron, false)).collect(), page.next))
     }
 
     fn record(&self, id: &str, place: &Place) -> Answer<Vec<Entry>> {
@@ -417,6 +426,40 @@ impl From<Refusal> for Refused {
     }
 }
 
+/// How long something may have been due before that is worth a word.
+const LAG_MIN: SignedDuration = SignedDuration::from_secs(5);
+
+/// A server as the dashboard shows it: whether it leads, and how far behind it is if it does.
+fn server_node(node: &crate::store::Node, cluster: &Cluster, now: Timestamp) -> Node {
+    let leading = cluster.leader.as_ref().filter(|leader| leader.node == node.id);
+    let lag = cluster.next_look.map(|look| now.duration_since(look)).filter(|lag| *lag >= LAG_MIN);
+    let lag = lag.filter(|_| leading.is_some());
+    let mut detail = format!("kron-server {}, {}", node.version, node.address);
+    if let Some(leader) = leading {
+        detail += &format!(
+            ", evaluates cron jobs since {}, epoch {}",
+            crate::times::stamp(leader.since),
+            leader.epoch
+        );
+    }
+    if let Some(lag) = lag {
+        detail += &format!(", {} s behind", lag.as_secs());
+    }
+    if node.id == cluster.node {
+        detail += ", serves this page";
+    }
+    if node.is_silent {
+        detail += ", silent for too long";
+    }
+    Node {
+        name: node.id.clone(),
+        role: if leading.is_some() { "leader" } else { "node" }.into(),
+        well: !node.is_silent && lag.is_none(),
+        seen: Some(node.seen_at),
+        detail,
+    }
+}
+
 fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
@@ -458,6 +501,9 @@ fn view(cron: Cron, compiled: Result<Compiled, Refusal>, is_whole: bool) -> Job 
         words,
         zone: cron.definition.timezone,
         paused: !cron.enabled,
+        // Each occurrence of a disabled job is recorded, and enabling counts from then on.
+        paused_since: None,
+        on_resume: None,
         held,
         next: cron.next_run_at,
         last: cron.last_run_at,

@@ -287,6 +287,7 @@ fn numbers_are_kept_in_a_file_that_is_always_whole() {
             "krond_jobs",
             "krond_active_runs",
             "krond_held_jobs",
+            "krond_paused_jobs",
             "krond_outcomes_total",
             "krond_runs_completed_total",
             "krond_failures_total",
