@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use futures_util::stream;
-use kron_dashboard::{MOUNT, Reply, Request, frame};
+use kron_dashboard::{Act, Draft, MOUNT, Reply, Request, frame};
 use tokio::runtime::Handle;
 
 use crate::app::App;
@@ -127,7 +127,7 @@ async fn answered(door: Arc<Door>, asked: Asked) -> Result<Response, Refusal> {
         Err(refusal) if is_api => return Err(refusal),
         Err(_) => (Access::NONE, Who::Anybody),
     };
-    let is_act = parts.method == Method::POST && !request.path.ends_with("/preview");
+    let act = (parts.method == Method::POST).then(|| act_of(&request)).flatten();
     let answering = tokio::task::spawn_blocking({
         let app = Arc::clone(&app);
         // It may count the starts of very many cron jobs, which is no work for the threads that serve.
@@ -142,13 +142,29 @@ async fn answered(door: Arc<Door>, asked: Asked) -> Result<Response, Refusal> {
             return Err(Refusal::new(Code::BackendError, "the server failed").hint("its log says why"));
         }
     };
-    if is_act {
+    if let Some(what) = act {
         let (by, status, path) = (who.name(), response.status().as_u16(), http::seen(parts.uri.path()));
         let id = parts.extensions.get::<RequestId>().map(|id| Arc::clone(&id.0)).unwrap_or_default();
         let method = &parts.method;
-        tracing::info!(target: AUDIT, by, %peer, %method, path, status, request_id = &*id, "an admin act");
+        tracing::info!(target: AUDIT, by, %peer, %method, path, what, status, request_id = &*id, "an admin act");
     }
     Ok(response)
+}
+
+/// What a request would change, for the log: which act and of which job, but nothing else that was sent.
+fn act_of(request: &Request) -> Option<String> {
+    let unreadable = || "something unreadable".to_owned();
+    let what = match request.path.rsplit('/').next()? {
+        "act" => {
+            serde_json::from_slice(&request.body).map_or_else(|_| unreadable(), |act: Act| format!("{act:?}"))
+        }
+        "save" => serde_json::from_slice(&request.body).map_or_else(
+            |_| unreadable(),
+            |draft: Draft| format!("Save {}", draft.fields.get("name").unwrap_or(&serde_json::Value::Null)),
+        ),
+        _ => return None,
+    };
+    Some(http::seen(&what))
 }
 
 fn whole(answer: &kron_dashboard::Response) -> Response {
