@@ -64,7 +64,9 @@ function bar({ done, of }) {
 }
 
 function picture(said) {
-  const [width, height, foot] = [1440, 220, 24];
+  // On a phone fewer words have room, and must be as large.
+  const isNarrow = matchMedia("(max-width: 640px)").matches;
+  const [width, height, foot] = isNarrow ? [360, 180, 24] : [1440, 220, 24];
   const minutes = said.before.length;
   const most = Math.max(1, ...said.before, ...said.after);
   const x = (minute) => (minute / minutes) * width;
@@ -81,7 +83,7 @@ function picture(said) {
   };
   const hours = [];
   const from = Date.parse(said.from);
-  for (let minute = 0; minute <= minutes; minute += 180) {
+  for (let minute = 0; minute <= minutes; minute += isNarrow ? 360 : 180) {
     hours.push(s("path", { class: "grid-line", d: `M${x(minute)} 0V${height}` }),
       s("text", { class: "axis", x: Math.min(x(minute) + 4, width - 46), y: height + 18 }, time.minute(from + minute * 60_000)));
   }

@@ -172,12 +172,16 @@ impl ServerBoard {
     fn nodes(&self) -> Answer<Vec<Node>> {
         let now = self.app.clock.now();
         let cluster = self.wait(self.app.store.cluster())?;
-        // Heard of last, and so the likeliest to be there.
+        // The leader first, and then those that were heard of last.
+        let leads = |id: &str| cluster.leader.as_ref().is_some_and(|leader| leader.node == id);
         let mut known = cluster.nodes.clone();
-        known.sort_by_key(|node| (node.is_silent, std::cmp::Reverse(node.seen_at)));
+        known.sort_by_key(|node| (!leads(&node.id), node.is_silent, std::cmp::Reverse(node.seen_at)));
         known.truncate(LISTED_MAX);
         let mut nodes: Vec<Node> = known.iter().map(|node| server_node(node, &cluster, now)).collect();
-        if cluster.leader.is_none() {
+        if nodes.is_empty() {
+            // Whoever has the file is alone with it, and leads without an election.
+            nodes.push(self.only_node(&cluster, now));
+        } else if cluster.leader.is_none() {
             nodes.push(Node {
                 name: "nobody".into(),
                 role: "leader".into(),
@@ -202,6 +206,19 @@ impl ServerBoard {
             });
         }
         Ok(nodes)
+    }
+
+    /// The only server of its database.
+    fn only_node(&self, cluster: &Cluster, now: Timestamp) -> Node {
+        let (version, backend) = (env!("CARGO_PKG_VERSION"), self.app.store.backend());
+        let lag = lag_of(cluster, now);
+        Node {
+            name: host_name(),
+            role: "leader".into(),
+            well: self.wait(self.app.store.ping()).is_ok() && lag.is_none(),
+            seen: now.checked_sub(self.app.started.elapsed()).ok(),
+            detail: format!("kron-server {version} on {backend}{}", lag.unwrap_or_default()),
+        }
     }
 }
 
@@ -429,11 +446,16 @@ impl From<Refusal> for Refused {
 /// How long something may have been due before that is worth a word.
 const LAG_MIN: SignedDuration = SignedDuration::from_secs(5);
 
+/// How far whoever evaluates cron jobs is behind, in words, if that is worth any.
+fn lag_of(cluster: &Cluster, now: Timestamp) -> Option<String> {
+    let lag = cluster.next_look.map(|look| now.duration_since(look))?;
+    (lag >= LAG_MIN).then(|| format!(", {} s behind", lag.as_secs()))
+}
+
 /// A server as the dashboard shows it: whether it leads, and how far behind it is if it does.
 fn server_node(node: &crate::store::Node, cluster: &Cluster, now: Timestamp) -> Node {
     let leading = cluster.leader.as_ref().filter(|leader| leader.node == node.id);
-    let lag = cluster.next_look.map(|look| now.duration_since(look)).filter(|lag| *lag >= LAG_MIN);
-    let lag = lag.filter(|_| leading.is_some());
+    let lag = lag_of(cluster, now).filter(|_| leading.is_some());
     let mut detail = format!("kron-server {}, {}", node.version, node.address);
     if let Some(leader) = leading {
         detail += &format!(
@@ -442,9 +464,7 @@ fn server_node(node: &crate::store::Node, cluster: &Cluster, now: Timestamp) -> 
             leader.epoch
         );
     }
-    if let Some(lag) = lag {
-        detail += &format!(", {} s behind", lag.as_secs());
-    }
+    detail += lag.as_deref().unwrap_or_default();
     if node.id == cluster.node {
         detail += ", serves this page";
     }
@@ -669,4 +689,48 @@ fn reason(name: &str) -> &str {
         Reason::Unschedulable,
     ];
     all.into_iter().find(|reason| reason.name() == name).map_or(name, |reason| reason.words())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Leading, Node as Server};
+
+    #[test]
+    fn a_server_is_shown_with_its_reign_and_how_far_it_is_behind() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let now = at("2026-03-01T12:00:10Z");
+        let server = |id: &str, is_silent: bool| Server {
+            id: id.into(),
+            address: "10.0.0.1:8080".into(),
+            version: "1".into(),
+            started_at: at("2026-03-01T11:00:00Z"),
+            seen_at: now,
+            is_silent,
+        };
+        let cluster = |look: &str| Cluster {
+            node: "b".into(),
+            leader: Some(Leading {
+                node: "a".into(),
+                epoch: 7,
+                since: at("2026-03-01T11:30:00Z"),
+                expires_in_ms: 9_000,
+            }),
+            nodes: Vec::new(),
+            next_look: Some(at(look)),
+        };
+        let shown = |id: &str, is_silent: bool, look: &str| {
+            let node = server_node(&server(id, is_silent), &cluster(look), now);
+            (node.role, node.well, node.detail)
+        };
+        let leads =
+            "kron-server 1, 10.0.0.1:8080, evaluates cron jobs since 2026-03-01T11:30:00.000Z, epoch 7";
+        assert_eq!(shown("a", false, "2026-03-01T12:00:09Z"), ("leader".into(), true, leads.into()));
+        let behind = format!("{leads}, 10 s behind");
+        assert_eq!(shown("a", false, "2026-03-01T12:00:00Z"), ("leader".into(), false, behind));
+        let plain = "kron-server 1, 10.0.0.1:8080, serves this page";
+        assert_eq!(shown("b", false, "2026-03-01T12:00:00Z"), ("node".into(), true, plain.into()));
+        let silent = "kron-server 1, 10.0.0.1:8080, silent for too long";
+        assert_eq!(shown("c", true, "2026-03-01T12:00:00Z"), ("node".into(), false, silent.into()));
+    }
 }
