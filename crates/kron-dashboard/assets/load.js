@@ -85,7 +85,7 @@ function picture(said) {
   const from = Date.parse(said.from);
   for (let minute = 0; minute <= minutes; minute += isNarrow ? 360 : 180) {
     hours.push(s("path", { class: "grid-line", d: `M${x(minute)} 0V${height}` }),
-      s("text", { class: "axis", x: Math.min(x(minute) + 4, width - 46), y: height + 18 }, time.minute(from + minute * 60_000)));
+      !(isNarrow && minute === minutes) && s("text", { class: "axis", x: Math.min(x(minute) + 4, width - 46), y: height + 18 }, time.minute(from + minute * 60_000)));
   }
   const words = `Starts a minute on ${said.day}. Before spreading at most ${said.peakBefore?.starts || 0}, as it will be at most ${said.peakAfter?.starts || 0}.`;
   return s("svg", { class: "load-plot", viewBox: `0 0 ${width} ${height + foot}`, role: "img", "aria-label": words },

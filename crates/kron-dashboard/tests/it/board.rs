@@ -123,6 +123,7 @@ impl Board for Small {
         Ok(self.jobs.iter().find(|job| job.id == id).cloned())
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a store that is slow is what is tried")]
     fn some_jobs(&self, from: Option<&str>) -> Answer<(Vec<Job>, Option<String>)> {
         std::thread::sleep(self.slow);
         let from: usize = from.map_or(0, |from| from.parse().unwrap());
