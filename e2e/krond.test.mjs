@@ -80,7 +80,18 @@ test("every view of a krond that works", async () => {
     await page.click("button:text-is('Really run it now?')");
     await page.waitForSelector("text=pulse is started");
     await page.waitForSelector("text=by hand");
-    assert.equal(await page.locator("button:text-is('Pause')").count(), 0);
+    await page.click("button:text-is('Pause…')");
+    await page.waitForSelector("text=These runs do not happen");
+    assert.deepEqual(await accessible(page), []);
+    await page.click("button:text-is('Pause it')");
+    await page.waitForSelector("h1 .chip-paused");
+    await page.waitForSelector("text=pulse is paused");
+    // Its latest period is within its deadline: whoever resumes it is told that it starts at once.
+    await page.click("button:text-is('Resume…')");
+    await page.waitForSelector("text=/has come due, is within its deadline and starts at once/");
+    await page.click("button:text-is('Resume it')");
+    await page.waitForSelector("h1:not(:has(.chip-paused))");
+    await page.waitForSelector("text=pulse runs again");
   });
   await visit(url, job("backup"), async (page) => {
     await page.waitForSelector("text=At 02:00 every day");
@@ -114,11 +125,13 @@ test("a page that may only look", async () => {
   const { url } = await dashboard("--read-only");
   await visit(url, job("pulse"), async (page) => {
     assert.ok(await page.isDisabled("button:text-is('Run now')"));
+    assert.ok(await page.isDisabled("button:text-is('Pause…')"));
   });
-  const body = JSON.stringify({ act: "run", job: identity("pulse") });
-  const answer = await raw(`${url}/dashboard/api/act`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
-  assert.equal(answer.status, 403);
-  assert.equal(JSON.parse(answer.text).message, "you may look at this server, but not run jobs");
+  for (const [what, words] of [["run", "run jobs"], ["pause", "pause jobs"], ["resume", "pause jobs"]]) {
+    const body = JSON.stringify({ act: what, job: identity("pulse") });
+    const answer = await raw(`${url}/dashboard/api/act`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+    assert.deepEqual([answer.status, JSON.parse(answer.text).message], [403, `you may look at this server, but not ${words}`]);
+  }
 });
 
 test("the process that serves is not root", { skip: process.getuid() !== 0 && "it is not root that starts it" }, async () => {

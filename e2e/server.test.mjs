@@ -84,10 +84,22 @@ view("a job: what comes in two zones, how it is chosen, what became of it", "#/j
 });
 
 view("a job: pause, resume, and run", "#/job/minutely", async (page) => {
-  await page.click("button:text-is('Pause')");
+  // What it would change is shown first, and nothing is done until it is confirmed.
+  await page.click("button:text-is('Pause…')");
+  const effect = page.locator("section.effect");
+  await effect.locator("text=These runs do not happen").waitFor();
+  assert.equal(await effect.locator("li").count(), 10);
+  assert.deepEqual(await accessible(page), []);
+  await effect.locator("button:text-is('Leave it')").click();
+  await until("it is left", async () => (await effect.count()) === 0);
+  assert.equal((await api("job?id=minutely")).job.paused, false);
+  await page.click("button:text-is('Pause…')");
+  await page.click("button:text-is('Pause it')");
   await page.waitForSelector("h1 .chip-paused");
   assert.equal((await api("job?id=minutely")).job.paused, true);
-  await page.click("button:text-is('Resume')");
+  await page.click("button:text-is('Resume…')");
+  await effect.locator("text=These runs come").waitFor();
+  await page.click("button:text-is('Resume it')");
   await page.waitForSelector("h1:not(:has(.chip-paused))");
   const before = (await api("work?job=minutely")).total;
   await page.click("button:text-is('Run now')");
@@ -294,7 +306,8 @@ view("who may not is told so, and signing in helps", "#/now", async (page) => {
   await page.waitForSelector(".number");
   assert.equal(await page.evaluate(() => localStorage.length), 0);
   await page.evaluate(() => { location.hash = "#/job/minutely"; });
-  await page.click("button:text-is('Pause')");
+  await page.click("button:text-is('Pause…')");
+  await page.click("button:text-is('Pause it')");
   await page.waitForSelector(".toast.bad:has-text('the token may not do that. ask for one with the scope admin')");
 });
 

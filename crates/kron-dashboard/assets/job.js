@@ -8,15 +8,16 @@ import * as time from "./time.js";
 export async function job(context) {
   const id = context.id;
   const head = h("div", { class: "head" });
+  const effect = h("div", { "aria-live": "polite" });
   const facts = h("div");
   const next = h("div");
   const explained = h("div");
   const runs = h("div");
   const output = h("div", { "aria-live": "polite" });
   const record = h("div");
-  const state = { before: [], run: null };
+  const state = { before: [], asks: false };
 
-  const node = h("div", {}, head, facts,
+  const node = h("div", {}, head, effect, facts,
     h("div", { class: "grid" },
       section("Next runs", { kind: "half", tools: files("next", { id }, "next") }, next),
       section("How the time is chosen", { kind: "half" }, explained)),
@@ -35,9 +36,11 @@ export async function job(context) {
     const actions = [];
     const can = (words, may) => may ? {} : { disabled: true, title: `You may not ${words} here.` };
     actions.push(careful("Run now", "Really run it now?", () => act({ act: "run", job: id }, refresh), { class: "primary", ...can("run jobs", context.may.run) }));
+    if (context.about.pauses) {
+      const words = it.paused ? "Resume…" : "Pause…";
+      actions.push(h("button", { type: "button", "data-key": "pause", "aria-expanded": String(state.asks), onclick: () => { state.asks = !state.asks; draw(said); effect.querySelector("button")?.focus(); }, ...can("pause jobs", context.may.pause) }, words));
+    }
     if (context.about.edits) {
-      const verb = it.paused ? "resume" : "pause";
-      actions.push(h("button", { type: "button", "data-key": "pause", onclick: () => act({ act: verb, job: id }, refresh), ...can("change jobs", context.may.change) }, it.paused ? "Resume" : "Pause"));
       actions.push(h("a", { class: "button", "data-key": "edit", href: `#/edit/${encodeURIComponent(id)}` }, "Edit"));
     }
     actions.push(h("a", { class: "button quiet", "data-key": "why", href: `#/why?job=${encodeURIComponent(id)}` }, "Why…"));
@@ -49,9 +52,27 @@ export async function job(context) {
     put(facts,
       it.held && h("div", { class: "problem", role: "alert" }, h("p", { class: "problem-title" }, "This job cannot run"), h("p", {}, it.held)),
       h("dl", { class: "facts" }, it.facts.map(([word, value]) => h("div", {}, h("dt", {}, word), h("dd", {}, value)))));
+    drawEffect(said, it);
     drawNext(said.next, it);
     drawExplained(said.explained);
     drawRuns(said.runs);
+  }
+
+  /** What pausing or resuming would change, before it is done. */
+  function drawEffect(said, it) {
+    if (!state.asks) return put(effect);
+    const close = () => { state.asks = false; draw(said); head.querySelector("[data-key=pause]")?.focus(); };
+    const verb = it.paused ? "resume" : "pause";
+    const words = it.paused
+      ? [it.onResume && h("p", {}, "The run of ", h("strong", {}, time.at(it.onResume, time.full)), " has come due, is within its deadline and starts at once."),
+         h("p", {}, said.next.length ? "These runs come, and those after them:" : "No run is to come.")]
+      : [it.active > 0 && h("p", {}, "What runs now goes on."),
+         h("p", {}, said.next.length ? "These runs do not happen, nor those after them, until it is resumed:" : "No run is to come.")];
+    put(effect, section(it.paused ? `Resume ${it.name}?` : `Pause ${it.name}?`, { id: "effect", kind: "effect" }, words,
+      said.next.length > 0 && h("ul", { class: "dates" }, said.next.map((row) => h("li", {}, time.at(row.chosen)))),
+      h("div", { class: "tools" },
+        h("button", { type: "button", class: "primary", "data-key": "effect-do", onclick: () => { state.asks = false; act({ act: verb, job: id }, refresh); } }, it.paused ? "Resume it" : "Pause it"),
+        h("button", { type: "button", class: "quiet", "data-key": "effect-no", onclick: close }, "Leave it"))));
   }
 
   function drawNext(rows, it) {

@@ -11,11 +11,13 @@ export async function load(context) {
   const chart = h("div", { class: "rows" });
   const week = h("div");
   const numbers = h("dl", { class: "numbers" });
+  const counting = h("div");
   const params = () => ({ zone: time.HERE, day: state.day });
   const node = h("div", {},
     h("div", { class: "head" }, h("div", {}, h("h1", {}, "Load"), h("p", { class: "lead" }, "How many jobs start in each minute, if all began at their nominal times, and as they will be.")),
       h("div", { class: "tools" }, h("label", { for: "day" }, "Day"), day)),
     numbers,
+    counting,
     section("Starts a minute", { note: `a day in ${time.HERE}`, tools: files("load", params, "load") }, chart),
     section("The week", { note: "starts an hour, from that day on" }, week));
 
@@ -26,12 +28,17 @@ export async function load(context) {
 
   async function refresh() {
     const said = await get("load", params());
+    // Very many jobs are counted in steps, one for each question.
+    clearTimeout(state.again);
+    if (said.counting) state.again = setTimeout(() => node.isConnected && refresh().catch((error) => show(chart, error, look)), 200);
+    put(counting, said.counting && bar(said.counting));
+    if (!said.day) return;
     day.value = said.day;
     const number = (words, peak) => h("div", { class: "number" }, h("dt", {}, words), h("dd", {}, peak ? peak.starts.toLocaleString("en") : "0"), peak && h("dd", { class: "hint" }, `at ${peak.local}`));
     const factor = said.peakBefore && said.peakAfter ? said.peakBefore.starts / said.peakAfter.starts : null;
     put(numbers, number("Peak before spreading", said.peakBefore), number("Peak as it will be", said.peakAfter),
       factor && h("div", { class: "number" }, h("dt", {}, "The peak is lower by"), h("dd", {}, `${factor.toFixed(factor < 10 ? 1 : 0)}×`)),
-      h("div", { class: "number" }, h("dt", {}, "Jobs counted"), h("dd", {}, said.jobs.toLocaleString("en")), said.paused > 0 && h("dd", { class: "hint" }, `${said.paused.toLocaleString("en")} paused`)));
+      h("div", { class: "number" }, h("dt", {}, "Jobs counted"), h("dd", {}, said.jobs.toLocaleString("en")), said.paused > 0 && h("dd", { class: "hint" }, `${said.paused.toLocaleString("en")} paused`), h("dd", { class: "hint" }, "at ", time.at(said.countedAt, time.minute))));
     draw(said);
   }
 
@@ -50,8 +57,16 @@ export async function load(context) {
   return { title: "Load", node, refresh };
 }
 
+/** How far the counting is. */
+function bar({ done, of }) {
+  const words = `Counting: ${done.toLocaleString("en")} of ${of.toLocaleString("en")} jobs`;
+  return h("p", { class: "counting" }, h("label", {}, words, " ", h("progress", { max: Math.max(of, 1), value: done })));
+}
+
 function picture(said) {
-  const [width, height, foot] = [1440, 220, 24];
+  // On a phone fewer words have room, and must be as large.
+  const isNarrow = matchMedia("(max-width: 640px)").matches;
+  const [width, height, foot] = isNarrow ? [360, 180, 24] : [1440, 220, 24];
   const minutes = said.before.length;
   const most = Math.max(1, ...said.before, ...said.after);
   const x = (minute) => (minute / minutes) * width;
@@ -68,9 +83,9 @@ function picture(said) {
   };
   const hours = [];
   const from = Date.parse(said.from);
-  for (let minute = 0; minute <= minutes; minute += 180) {
+  for (let minute = 0; minute <= minutes; minute += isNarrow ? 360 : 180) {
     hours.push(s("path", { class: "grid-line", d: `M${x(minute)} 0V${height}` }),
-      s("text", { class: "axis", x: Math.min(x(minute) + 4, width - 46), y: height + 18 }, time.minute(from + minute * 60_000)));
+      !(isNarrow && minute === minutes) && s("text", { class: "axis", x: Math.min(x(minute) + 4, width - 46), y: height + 18 }, time.minute(from + minute * 60_000)));
   }
   const words = `Starts a minute on ${said.day}. Before spreading at most ${said.peakBefore?.starts || 0}, as it will be at most ${said.peakAfter?.starts || 0}.`;
   return s("svg", { class: "load-plot", viewBox: `0 0 ${width} ${height + foot}`, role: "img", "aria-label": words },

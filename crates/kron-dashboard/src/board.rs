@@ -2,8 +2,6 @@
 //!
 //! These are facts, and what the page shows of them word for word: a field here is a member of the same name there.
 
-use std::ops::ControlFlow;
-
 use jiff::Timestamp;
 use kron_schedule::Zone;
 use serde::{Deserialize, Serialize};
@@ -47,12 +45,12 @@ pub trait Board {
     /// If it cannot be read.
     fn job(&self, id: &str) -> Answer<Option<Job>>;
 
-    /// Every job, one after the other, until it is enough.
+    /// Some of all jobs, and where to go on; the first of them if nobody says where.
     ///
     /// # Errors
     ///
     /// If they cannot be read.
-    fn each_job(&self, visit: &mut dyn FnMut(Job) -> ControlFlow<()>) -> Answer<()>;
+    fn some_jobs(&self, from: Option<&str>) -> Answer<(Vec<Job>, Option<String>)>;
 
     /// What is recorded of a job, the newest first.
     ///
@@ -123,7 +121,9 @@ pub struct About {
     pub place: String,
     /// The language of its schedules: `ojs` or `krontab`.
     pub language: &'static str,
-    /// Whether jobs can be paused, resumed, made and edited here.
+    /// Whether jobs can be paused and resumed here.
+    pub pauses: bool,
+    /// Whether jobs can be made and edited here.
     pub edits: bool,
     /// Why not, if not.
     pub edits_not: Option<&'static str>,
@@ -134,8 +134,10 @@ pub struct About {
 /// What a caller may be allowed to do.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Permission {
-    /// Pause, resume, edit, requeue.
+    /// Edit, requeue, pause a queue.
     Change,
+    /// Pause a job, and resume it.
+    Pause,
     /// Run a job now.
     Run,
     /// Look.
@@ -338,6 +340,10 @@ pub struct Job {
     pub zone: String,
     /// Whether it is paused.
     pub paused: bool,
+    /// Since when, where that is known.
+    pub paused_since: Option<Timestamp>,
+    /// What would start at once if it were resumed now: when that was to run.
+    pub on_resume: Option<Timestamp>,
     /// Why it cannot run, if it cannot.
     pub held: Option<String>,
     /// When it runs next.
@@ -569,6 +575,7 @@ impl Act {
     #[must_use]
     pub const fn needs(&self) -> Permission {
         match self {
+            Act::Pause { .. } | Act::Resume { .. } => Permission::Pause,
             Act::Run { .. } => Permission::Run,
             _ => Permission::Change,
         }

@@ -1,6 +1,5 @@
-//! The future schedule as a calendar (iCalendar, RFC 5545).
+//! The future schedule as a calendar.
 
-use std::fmt::Write;
 use std::ops::ControlFlow;
 
 use jiff::{SignedDuration, Timestamp};
@@ -24,8 +23,7 @@ struct Event {
     words: String,
 }
 
-/// The first runs of every job in order, or of one. An event keeps its name as long as its job and its period do, so a
-/// calendar that is read again moves it.
+/// The first runs of every job in order, or of one.
 pub(crate) fn calendar(board: &dyn Board, only: Option<&str>) -> Answer<String> {
     let now = board.now();
     let until = now.checked_add(AHEAD).unwrap_or(Timestamp::MAX);
@@ -55,7 +53,16 @@ pub(crate) fn calendar(board: &dyn Board, only: Option<&str>) -> Answer<String> 
             let job = board.job(id)?.ok_or_else(|| crate::board::Refused::missing("job", id))?;
             let _ = add(job);
         }
-        None => board.each_job(&mut add)?,
+        None => {
+            let mut from = None;
+            loop {
+                let (jobs, next) = board.some_jobs(from.as_deref())?;
+                from = next;
+                if jobs.into_iter().try_for_each(&mut add).is_break() || from.is_none() {
+                    break;
+                }
+            }
+        }
     }
     first(&mut events);
     Ok(written(&events, now))
@@ -67,82 +74,16 @@ fn first(events: &mut Vec<Event>) {
 }
 
 fn written(events: &[Event], now: Timestamp) -> String {
-    let mut out = String::new();
-    let mut line = |text: &str| fold(&mut out, text);
-    line("BEGIN:VCALENDAR");
-    line("VERSION:2.0");
-    line(concat!("PRODID:-//Kron//dashboard ", env!("CARGO_PKG_VERSION"), "//EN"));
-    line("CALSCALE:GREGORIAN");
-    line("X-WR-CALNAME:Kron");
-    let stamp = |at: Timestamp| at.strftime("%Y%m%dT%H%M%SZ").to_string();
+    let program = concat!("dashboard ", env!("CARGO_PKG_VERSION"));
+    let mut calendar = kron_calendar::Calendar::new(program, now).named("Kron");
     for event in events {
-        line("BEGIN:VEVENT");
-        line(&format!("UID:{}-{:016x}@kron.invalid", event.nominal.as_second(), fingerprint(&event.id)));
-        line(&format!("DTSTAMP:{}", stamp(now)));
-        line(&format!("DTSTART:{}", stamp(event.at)));
-        line("DURATION:PT1M");
-        line(&format!("SUMMARY:{}", escaped(&event.name)));
-        line(&format!("DESCRIPTION:{}", escaped(&event.words)));
-        line("TRANSP:TRANSPARENT");
-        line("END:VEVENT");
+        calendar.add(&kron_calendar::Event {
+            identity: &event.id,
+            nominal: event.nominal,
+            at: event.at,
+            summary: &event.name,
+            description: &event.words,
+        });
     }
-    line("END:VCALENDAR");
-    out
-}
-
-/// FNV-1a, which is enough to tell jobs apart.
-fn fingerprint(text: &str) -> u64 {
-    text.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
-fn escaped(text: &str) -> String {
-    text.chars().fold(String::new(), |mut out, c| {
-        match c {
-            '\\' | ';' | ',' => out.extend(['\\', c]),
-            '\n' => out.push_str("\\n"),
-            c if c.is_control() => {}
-            c => out.push(c),
-        }
-        out
-    })
-}
-
-/// The longest line, in bytes.
-const LINE_BYTES_MAX: usize = 75;
-
-/// Writes a line, continued on the next where it is too long, and never within a character.
-fn fold(out: &mut String, text: &str) {
-    let mut length = 0;
-    for c in text.chars() {
-        if length + c.len_utf8() > LINE_BYTES_MAX {
-            out.push_str("\r\n ");
-            length = 1;
-        }
-        out.push(c);
-        length += c.len_utf8();
-    }
-    let _ = write!(out, "\r\n");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_short_and_texts_harmless() {
-        let at: Timestamp = "2026-03-01T02:30:00Z".parse().unwrap();
-        let event = Event {
-            at,
-            nominal: at,
-            id: "a".into(),
-            name: format!("é{},\r\nEND:VEVENT", "x".repeat(90)),
-            words: "a;b".into(),
-        };
-        let text = written(&[event], at);
-        assert!(text.split("\r\n").all(|line| line.len() <= LINE_BYTES_MAX));
-        assert_eq!(text.matches("\r\nEND:VEVENT").count(), 1);
-        assert!(text.contains("DESCRIPTION:a\\;b\r\n"));
-        assert!(text.contains("DTSTART:20260301T023000Z\r\n"));
-    }
+    calendar.text()
 }

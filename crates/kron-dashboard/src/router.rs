@@ -1,10 +1,9 @@
 //! Paths and what they lead to.
 
 use std::fmt::Write;
-use std::sync::{Mutex, PoisonError};
 
-use jiff::{SignedDuration, Timestamp};
-use kron_core::Decision;
+use jiff::Timestamp;
+use kron_core::{Decision, PeriodId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -16,7 +15,7 @@ use crate::board::{
 };
 use crate::calendar::calendar;
 use crate::guard::Guard;
-use crate::load::{Load, load};
+use crate::load::{Known, Loads};
 use crate::plan::{self, NEXT_MAX, Planned, next_runs};
 use crate::request::{Reply, Request, Response};
 use crate::table::csv;
@@ -38,15 +37,11 @@ const EXPORTED_MAX: usize = 10_000;
 /// How many runs are drawn.
 const RUNS_MAX: usize = 60;
 
-/// For how long a count of starts is good.
-const LOAD_KEPT: SignedDuration = SignedDuration::from_secs(20);
-
 /// The router, and what it remembers between requests.
 #[derive(Debug)]
 pub struct Dashboard {
     guard: Guard,
-    /// The last count of starts, since it takes long.
-    load: Mutex<Option<(Timestamp, String, Load)>>,
+    loads: Loads,
 }
 
 /// What a stream sends when something has changed. Who hears it asks for what they show.
@@ -59,7 +54,7 @@ impl Dashboard {
     /// A router that answers under these names.
     #[must_use]
     pub fn new(guard: Guard) -> Dashboard {
-        Dashboard { guard, load: Mutex::new(None) }
+        Dashboard { guard, loads: Loads::default() }
     }
 
     /// Whether a request is one of ours, for what is not answered here.
@@ -75,9 +70,9 @@ impl Dashboard {
     #[must_use]
     pub fn answer(&self, board: &dyn Board, request: &Request) -> Reply {
         let answer = self.guard.check(request).and_then(|()| self.route(board, request));
-        if request.method == "POST" {
+        if request.method == "POST" && !request.path.ends_with("/preview") {
             // What was counted may no longer hold.
-            *self.load.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            self.loads.forget();
         }
         let mut reply = answer.unwrap_or_else(|refused| Reply::Whole(Response::refused(&refused)));
         if let Reply::Whole(response) = &mut reply
@@ -126,7 +121,11 @@ impl Dashboard {
             "about" => Response::json(&json!({
                 "about": board.about(),
                 "now": board.now(),
-                "may": { "run": board.may(Permission::Run), "change": board.may(Permission::Change) },
+                "may": {
+                    "run": board.may(Permission::Run),
+                    "pause": board.may(Permission::Pause),
+                    "change": board.may(Permission::Change),
+                },
             })),
             "now" => Response::json(&json!({ "now": board.now(), "pulse": board.pulse()? })),
             "jobs" => {
@@ -176,8 +175,18 @@ impl Dashboard {
                 if is_csv { table("timeline", TIMELINE, &timeline.rows()) } else { Response::json(&timeline) }
             }
             "load" => {
-                let load = self.load(board, request)?;
-                if is_csv { table("load", LOAD, &load.rows()) } else { Response::json(&load) }
+                let zone = request.param("zone").unwrap_or_else(|| "UTC".into());
+                let known = self.loads.look(board, &zone, request.param("day").as_deref(), is_csv)?;
+                match known {
+                    Known { load: Some(load), .. } if is_csv => table("load", LOAD, &load.rows()),
+                    known if is_csv => {
+                        let message = "the starts are being counted";
+                        let counting = known.counting.map(|counting| counting.to_string());
+                        return Err(Refused::new(503, "counting", message)
+                            .hint(format!("try again in a moment: {}", counting.unwrap_or_default())));
+                    }
+                    known => Response::json(&known),
+                }
             }
             "queues" => {
                 let queues = board.queues()?;
@@ -207,24 +216,6 @@ impl Dashboard {
             _ => return Ok(None),
         };
         Ok(Some(response))
-    }
-
-    fn load(&self, board: &dyn Board, request: &Request) -> Answer<Load> {
-        let zone = request.param("zone").unwrap_or_else(|| "UTC".into());
-        let day = request.param("day");
-        let key = format!("{zone} {}", day.as_deref().unwrap_or("today"));
-        let now = board.now();
-        // One counts, and the others wait for it.
-        let mut kept = self.load.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, of, load)) = kept.as_ref()
-            && *of == key
-            && now.duration_since(*at).abs() < LOAD_KEPT
-        {
-            return Ok(load.clone());
-        }
-        let load = load(board, &zone, day.as_deref())?;
-        *kept = Some((now, key, load.clone()));
-        Ok(load)
     }
 }
 
@@ -273,7 +264,11 @@ fn write(board: &dyn Board, path: &str, request: &Request) -> Answer<Response> {
         }
         "act" => {
             let act: Act = body(request)?;
-            let words = if act.needs() == Permission::Run { "run jobs" } else { "change anything" };
+            let words = match act.needs() {
+                Permission::Run => "run jobs",
+                Permission::Pause => "pause jobs",
+                Permission::Change | Permission::See => "change anything",
+            };
             allow(board, act.needs(), words)?;
             Ok(Response::json(&json!({ "done": board.act(&act)? })))
         }
@@ -421,6 +416,10 @@ fn answer(
         (None, Some(chosen)) if chosen >= now && !is_settled => {
             let mark = if job.paused { Mark::Paused } else { Mark::Planned };
             let _ = write!(text, "{}: {}", mark_word(mark), words(mark));
+        }
+        (None, Some(chosen)) if job.paused_since.is_some_and(|since| chosen >= since) => {
+            let since = job.paused_since.map(PeriodId::new).map_or_else(String::new, |since| since.to_string());
+            let _ = write!(text, "paused: {}, since {since}", words(Mark::Paused));
         }
         (None, None) if decision.window_end() >= now => text.push_str(words(Mark::Unschedulable)),
         (None, _) => text.push_str(

@@ -4,10 +4,9 @@
 
 mod draft;
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kron_dashboard::{
     About, Act, Answer, Board, Counts, Draft, Entry, Find, Job, Mark, Node, Output, Page, Permission, Place,
     Preview, Pulse, Queue, Refused, Run, Running, Soon, Trouble, Work, WorkFilter,
@@ -21,7 +20,7 @@ use crate::cron::{Compiled, Cron, Kind, Occurrence, Outcome};
 use crate::job::{self, State};
 use crate::members::Members;
 use crate::refusal::Refusal;
-use crate::store::{After, Change, EventQuery, JobFilter, PageRequest, Span};
+use crate::store::{After, Change, Cluster, EventQuery, JobFilter, PageRequest, Span};
 
 /// What a caller may do.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +36,12 @@ pub struct Access {
 impl Access {
     /// Everything.
     pub const ALL: Access = Access { see: true, run: true, change: true };
+
+    /// Only looking.
+    pub const SEE: Access = Access { see: true, run: false, change: false };
+
+    /// Nothing.
+    pub const NONE: Access = Access { see: false, run: false, change: false };
 }
 
 /// This server, as one caller sees it. Its methods block, so they are called where that is allowed.
@@ -165,15 +170,26 @@ impl ServerBoard {
     }
 
     fn nodes(&self) -> Answer<Vec<Node>> {
-        let version = env!("CARGO_PKG_VERSION");
-        let uptime = self.app.started.elapsed();
-        let mut nodes = vec![Node {
-            name: host_name(),
-            role: "leader".into(),
-            well: self.wait(self.app.store.ping()).is_ok(),
-            seen: self.app.clock.now().checked_sub(uptime).ok(),
-            detail: format!("kron-server {version} on {}", self.app.store.backend()),
-        }];
+        let now = self.app.clock.now();
+        let cluster = self.wait(self.app.store.cluster())?;
+        // The leader first, and then those that were heard of last.
+        let leads = |id: &str| cluster.leader.as_ref().is_some_and(|leader| leader.node == id);
+        let mut known = cluster.nodes.clone();
+        known.sort_by_key(|node| (!leads(&node.id), node.is_silent, std::cmp::Reverse(node.seen_at)));
+        known.truncate(LISTED_MAX);
+        let mut nodes: Vec<Node> = known.iter().map(|node| server_node(node, &cluster, now)).collect();
+        if nodes.is_empty() {
+            // Whoever has the file is alone with it, and leads without an election.
+            nodes.push(self.only_node(&cluster, now));
+        } else if cluster.leader.is_none() {
+            nodes.push(Node {
+                name: "nobody".into(),
+                role: "leader".into(),
+                well: false,
+                seen: None,
+                detail: "no server evaluates cron jobs at the moment".into(),
+            });
+        }
         let page = PageRequest { limit: Some(LISTED_MAX as u64), cursor: None, offset: 0 };
         for worker in self.wait(self.app.store.workers(page))?.0 {
             let state = match (worker.dead, worker.takes_jobs()) {
@@ -191,6 +207,19 @@ impl ServerBoard {
         }
         Ok(nodes)
     }
+
+    /// The only server of its database.
+    fn only_node(&self, cluster: &Cluster, now: Timestamp) -> Node {
+        let (version, backend) = (env!("CARGO_PKG_VERSION"), self.app.store.backend());
+        let lag = lag_of(cluster, now);
+        Node {
+            name: host_name(),
+            role: "leader".into(),
+            well: self.wait(self.app.store.ping()).is_ok() && lag.is_none(),
+            seen: now.checked_sub(self.app.started.elapsed()).ok(),
+            detail: format!("kron-server {version} on {backend}{}", lag.unwrap_or_default()),
+        }
+    }
 }
 
 impl Board for ServerBoard {
@@ -200,6 +229,7 @@ impl Board for ServerBoard {
             version: env!("CARGO_PKG_VERSION"),
             place: host_name(),
             language: "ojs",
+            pauses: true,
             edits: true,
             edits_not: None,
             queues: true,
@@ -208,7 +238,7 @@ impl Board for ServerBoard {
 
     fn may(&self, what: Permission) -> bool {
         match what {
-            Permission::Change => self.access.change,
+            Permission::Change | Permission::Pause => self.access.change,
             Permission::Run => self.access.run,
             Permission::See => self.access.see,
         }
@@ -255,7 +285,15 @@ impl Board for ServerBoard {
     fn jobs(&self, find: &Find) -> Answer<Page<Job>> {
         let page = PageRequest { limit: Some(find.limit as u64), cursor: None, offset: find.offset as u64 };
         let (crons, page) = self.wait(self.app.store.find_crons(&find.search, page))?;
-        let rows = crons.into_iter().map(|cron| self.view(cron, false)).collect();
+        let names = crons.iter().map(|cron| cron.definition.name.clone()).collect();
+        let latest = self.wait(self.app.store.latest_jobs(names))?;
+        let mut rows: Vec<Job> = crons.into_iter().map(|cron| self.view(cron, false)).collect();
+        for work in &latest {
+            let made_by = work.cron.as_ref().map(|origin| origin.name.as_str());
+            for row in rows.iter_mut().filter(|row| Some(row.id.as_str()) == made_by) {
+                row.last_mark = Some(mark_of_work(work));
+            }
+        }
         Ok(Page { rows, total: page.total, offset: find.offset, limit: find.limit })
     }
 
@@ -268,22 +306,10 @@ impl Board for ServerBoard {
         Ok(Some(job))
     }
 
-    fn each_job(&self, visit: &mut dyn FnMut(Job) -> ControlFlow<()>) -> Answer<()> {
-        let mut cursor = None;
-        loop {
-            let page = PageRequest { limit: Some(CRONS_STEP), cursor: cursor.clone(), offset: 0 };
-            let (crons, page) = self.wait(self.app.store.crons(None, page))?;
-            for cron in crons {
-                let compiled = cron.definition.compile(cron.anchor, &self.app.zones);
-                if visit(view(cron, compiled, false)).is_break() {
-                    return Ok(());
-                }
-            }
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(());
-            }
-        }
+    fn some_jobs(&self, from: Option<&str>) -> Answer<(Vec<Job>, Option<String>)> {
+        let page = PageRequest { limit: Some(CRONS_STEP), cursor: from.map(str::to_owned), offset: 0 };
+        let (crons, page) = self.wait(self.app.store.crons(None, page))?;
+        Ok((crons.into_iter().map(|cron| self.view(cron, false)).collect(), page.next))
     }
 
     fn record(&self, id: &str, place: &Place) -> Answer<Vec<Entry>> {
@@ -417,6 +443,43 @@ impl From<Refusal> for Refused {
     }
 }
 
+/// How long something may have been due before that is worth a word.
+const LAG_MIN: SignedDuration = SignedDuration::from_secs(5);
+
+/// How far whoever evaluates cron jobs is behind, in words, if that is worth any.
+fn lag_of(cluster: &Cluster, now: Timestamp) -> Option<String> {
+    let lag = cluster.next_look.map(|look| now.duration_since(look))?;
+    (lag >= LAG_MIN).then(|| format!(", {} s behind", lag.as_secs()))
+}
+
+/// A server as the dashboard shows it: whether it leads, and how far behind it is if it does.
+fn server_node(node: &crate::store::Node, cluster: &Cluster, now: Timestamp) -> Node {
+    let leading = cluster.leader.as_ref().filter(|leader| leader.node == node.id);
+    let lag = lag_of(cluster, now).filter(|_| leading.is_some());
+    let mut detail = format!("kron-server {}, {}", node.version, node.address);
+    if let Some(leader) = leading {
+        detail += &format!(
+            ", evaluates cron jobs since {}, epoch {}",
+            crate::times::stamp(leader.since),
+            leader.epoch
+        );
+    }
+    detail += lag.as_deref().unwrap_or_default();
+    if node.id == cluster.node {
+        detail += ", serves this page";
+    }
+    if node.is_silent {
+        detail += ", silent for too long";
+    }
+    Node {
+        name: node.id.clone(),
+        role: if leading.is_some() { "leader" } else { "node" }.into(),
+        well: !node.is_silent && lag.is_none(),
+        seen: Some(node.seen_at),
+        detail,
+    }
+}
+
 fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
@@ -458,6 +521,9 @@ fn view(cron: Cron, compiled: Result<Compiled, Refusal>, is_whole: bool) -> Job 
         words,
         zone: cron.definition.timezone,
         paused: !cron.enabled,
+        // Each occurrence of a disabled job is recorded, and enabling counts from then on.
+        paused_since: None,
+        on_resume: None,
         held,
         next: cron.next_run_at,
         last: cron.last_run_at,
@@ -623,4 +689,48 @@ fn reason(name: &str) -> &str {
         Reason::Unschedulable,
     ];
     all.into_iter().find(|reason| reason.name() == name).map_or(name, |reason| reason.words())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Leading, Node as Server};
+
+    #[test]
+    fn a_server_is_shown_with_its_reign_and_how_far_it_is_behind() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let now = at("2026-03-01T12:00:10Z");
+        let server = |id: &str, is_silent: bool| Server {
+            id: id.into(),
+            address: "10.0.0.1:8080".into(),
+            version: "1".into(),
+            started_at: at("2026-03-01T11:00:00Z"),
+            seen_at: now,
+            is_silent,
+        };
+        let cluster = |look: &str| Cluster {
+            node: "b".into(),
+            leader: Some(Leading {
+                node: "a".into(),
+                epoch: 7,
+                since: at("2026-03-01T11:30:00Z"),
+                expires_in_ms: 9_000,
+            }),
+            nodes: Vec::new(),
+            next_look: Some(at(look)),
+        };
+        let shown = |id: &str, is_silent: bool, look: &str| {
+            let node = server_node(&server(id, is_silent), &cluster(look), now);
+            (node.role, node.well, node.detail)
+        };
+        let leads =
+            "kron-server 1, 10.0.0.1:8080, evaluates cron jobs since 2026-03-01T11:30:00.000Z, epoch 7";
+        assert_eq!(shown("a", false, "2026-03-01T12:00:09Z"), ("leader".into(), true, leads.into()));
+        let behind = format!("{leads}, 10 s behind");
+        assert_eq!(shown("a", false, "2026-03-01T12:00:00Z"), ("leader".into(), false, behind));
+        let plain = "kron-server 1, 10.0.0.1:8080, serves this page";
+        assert_eq!(shown("b", false, "2026-03-01T12:00:00Z"), ("node".into(), true, plain.into()));
+        let silent = "kron-server 1, 10.0.0.1:8080, silent for too long";
+        assert_eq!(shown("c", true, "2026-03-01T12:00:00Z"), ("node".into(), false, silent.into()));
+    }
 }

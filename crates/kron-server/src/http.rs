@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, MatchedPath, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -185,18 +186,9 @@ impl<S: Sync> FromRequest<S> for MaybeInput {
 
 async fn read_body(request: Request) -> Result<Bytes, Refusal> {
     let (parts, body) = request.into_parts();
-    let (arrival, room) = (arrival(&parts.extensions)?, parts.extensions.get::<Room>());
-    let limits = &arrival.limits;
+    let limits = &arrival(&parts.extensions)?.limits;
     let most = if parts.uri.path().ends_with("/batch") { limits.batch_bytes } else { limits.body_bytes };
-    let length =
-        parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    if let Some(length) = length.filter(|length: &usize| *length > most) {
-        return Err(too_large(most, &length.to_string()).detail("actual_bytes", length.into()));
-    }
-    let body = tokio::time::timeout(limits.body, gather(body, most, room)).await.map_err(|_| {
-        let message = format!("expected the whole body within {} s", limits.body.as_secs_f64());
-        Refusal::new(Code::Slow, message)
-    })??;
+    let body = whole_body(&parts, body, most).await?;
     let is_json = |value: &HeaderValue| {
         let kind = value.to_str().unwrap_or("").split(';').next().unwrap_or("").trim().to_ascii_lowercase();
         kind == MEDIA_TYPE || kind == "application/json"
@@ -210,6 +202,21 @@ async fn read_body(request: Request) -> Result<Bytes, Refusal> {
         .hint("curl: add -H 'Content-Type: application/json'")),
         _ => Ok(body),
     }
+}
+
+/// All of a body, unless it is too large or too slow.
+pub(crate) async fn whole_body(parts: &Parts, body: Body, most: usize) -> Result<Bytes, Refusal> {
+    let (arrival, room) = (arrival(&parts.extensions)?, parts.extensions.get::<Room>());
+    let limits = &arrival.limits;
+    let length =
+        parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    if let Some(length) = length.filter(|length: &usize| *length > most) {
+        return Err(too_large(most, &length.to_string()).detail("actual_bytes", length.into()));
+    }
+    tokio::time::timeout(limits.body, gather(body, most, room)).await.map_err(|_| {
+        let message = format!("expected the whole body within {} s", limits.body.as_secs_f64());
+        Refusal::new(Code::Slow, message)
+    })?
 }
 
 async fn gather(body: Body, most: usize, room: Option<&Room>) -> Result<Bytes, Refusal> {
@@ -258,9 +265,13 @@ impl Room {
 
 /// The name of a request, in answers and in the log.
 #[derive(Clone, Debug)]
-struct RequestId(Arc<str>);
+pub(crate) struct RequestId(pub(crate) Arc<str>);
 
-fn arrival(extensions: &axum::http::Extensions) -> Result<&Arrival, Refusal> {
+/// An answer that is no Open Job Spec: its body, its kind and its refusals are its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Foreign;
+
+pub(crate) fn arrival(extensions: &axum::http::Extensions) -> Result<&Arrival, Refusal> {
     extensions.get().ok_or_else(|| Refusal::new(Code::BackendError, "the request came in by no connection"))
 }
 
@@ -279,7 +290,9 @@ pub async fn finish(State(door): State<Arc<Door>>, mut request: Request, next: N
         }
         Err(refusal) => refusal.into_response(),
     };
-    let refusal = response.extensions_mut().remove::<Refusal>().or_else(|| of_status(response.status()));
+    let is_foreign = response.extensions().get::<Foreign>().is_some();
+    let refusal = response.extensions_mut().remove::<Refusal>();
+    let refusal = refusal.or_else(|| if is_foreign { None } else { of_status(response.status()) });
     if let Some(refusal) = refusal {
         if refusal.code == Code::BackendError {
             tracing::error!(request_id, error = refusal.message, "a request failed");
@@ -290,16 +303,20 @@ pub async fn finish(State(door): State<Arc<Door>>, mut request: Request, next: N
             let (why, peer) = (&refusal.message, peer.map(|peer| peer.to_string()).unwrap_or_default());
             tracing::warn!(target: AUDIT, peer, %method, path, request_id, why, left_out, "refused");
         }
-        response = told(&refusal, response, &request_id, method == Method::HEAD);
+        if !is_foreign {
+            response = told(&refusal, response, &request_id, method == Method::HEAD);
+        }
     }
     let headers = response.headers_mut();
     let kept = headers.get(header::CONTENT_TYPE).is_some_and(|kind| {
         kind.as_bytes().starts_with(b"text/event-stream") || kind == MEDIA_TYPE || kind == metrics::MEDIA_TYPE
     });
-    if !kept {
+    if !kept && !is_foreign {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
     }
-    headers.insert("ojs-version", HeaderValue::from_static(VERSION));
+    if !is_foreign {
+        headers.insert("ojs-version", HeaderValue::from_static(VERSION));
+    }
     if let Ok(id) = HeaderValue::from_str(&request_id) {
         headers.insert("x-request-id", id);
     }
@@ -390,7 +407,7 @@ pub async fn admit(State((door, need)): State<(Arc<Door>, Need)>, request: Reque
 }
 
 /// An answer that goes on and on ends when whoever gets it may not have it any more.
-fn until_shut(door: Arc<Door>, who: Who, response: Response) -> Response {
+pub(crate) fn until_shut(door: Arc<Door>, who: Who, response: Response) -> Response {
     let kind = response.headers().get(header::CONTENT_TYPE);
     if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
         return response;
@@ -402,7 +419,7 @@ fn until_shut(door: Arc<Door>, who: Who, response: Response) -> Response {
 /// The most characters of a path that go into the log.
 const PATH_CHARS_MAX: usize = 200;
 
-fn seen(path: &str) -> String {
+pub(crate) fn seen(path: &str) -> String {
     path.chars().take(PATH_CHARS_MAX).collect()
 }
 

@@ -203,10 +203,9 @@ pub fn router(door: &Arc<Door>) -> Router {
     router
         .route("/healthz", get(meta::health))
         .route("/readyz", get(meta::health))
+        .merge(dashboard::router(Arc::clone(door)))
         .fallback(|| async { http::no_such_path() })
         .layer(from_fn_with_state(Arc::clone(door), http::finish))
         .layer(from_fn_with_state(Arc::clone(&app), http::count))
-        // The web page is no part of Open Job Spec, and its answers carry other headers.
-        .merge(dashboard::router(Arc::clone(door)))
         .with_state(app)
 }

@@ -11,6 +11,8 @@ use sha2::{Digest, Sha256};
 pub enum Scope {
     /// Everything.
     Admin,
+    /// Read the calendar of the schedule, by an address that has the token in it.
+    Calendar,
     /// Push jobs, cancel them, run cron jobs by hand.
     Enqueue,
     /// Look at everything, and change nothing.
@@ -21,13 +23,14 @@ pub enum Scope {
 
 impl Scope {
     /// All of them.
-    pub const ALL: [Scope; 4] = [Scope::Admin, Scope::Enqueue, Scope::Read, Scope::Work];
+    pub const ALL: [Scope; 5] = [Scope::Admin, Scope::Calendar, Scope::Enqueue, Scope::Read, Scope::Work];
 
     /// Its word.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Scope::Admin => "admin",
+            Scope::Calendar => "calendar",
             Scope::Enqueue => "enqueue",
             Scope::Read => "read",
             Scope::Work => "work",

@@ -976,6 +976,8 @@ impl World {
             | Report::Ending { .. }
             | Report::Stuck { .. }
             | Report::Adopted { .. }
+            | Report::Paused { .. }
+            | Report::Resumed { .. }
             | Report::Ahead { .. }
             | Report::Skipped { .. }
             | Report::ZoneChanged { .. }
@@ -1169,6 +1171,8 @@ fn subject(report: &Report) -> Option<&Arc<Entry>> {
         | Report::Ending { entry, .. }
         | Report::Stuck { entry, .. }
         | Report::Adopted { entry, .. }
+        | Report::Paused { entry, .. }
+        | Report::Resumed { entry, .. }
         | Report::Held { entry, .. }
         | Report::Recovered(entry)
         | Report::Fenced { entry, .. }
@@ -1196,6 +1200,8 @@ fn tell_of(report: &Report) -> String {
         Report::Fenced { why, fence, .. } => format!("fenced at {fence}: {why}"),
         Report::Ahead { watermark, .. } => format!("ahead: {watermark}"),
         Report::Recovered(_) => "recovered".into(),
+        Report::Paused { .. } => "paused".into(),
+        Report::Resumed { since, .. } => format!("resumed, paused since {since}"),
         Report::ZoneChanged { latest, until, .. } => format!("{latest} has been, and is {until} here"),
         Report::Skipped { times, .. } => format!("no such times: {times:?}"),
         Report::Ending { run, because, signal, .. } => format!("{run:?} is ended by {signal:?}: {because:?}"),

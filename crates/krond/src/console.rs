@@ -87,6 +87,12 @@ pub fn line(report: &Report, now: Timestamp, colours: bool) -> Option<String> {
         Report::Adopted { entry, process, .. } => {
             tell(entry, "36", "adopted", format!("pid {} is still running", process.pid))
         }
+        Report::Paused { entry, .. } => {
+            tell(entry, "33", "paused", "nothing starts until it is resumed".into())
+        }
+        Report::Resumed { entry, since } => {
+            tell(entry, "36", "resumed", format!("paused since {}", since.strftime("%H:%M:%S")))
+        }
         Report::Held { entry, operation, error, .. } => {
             tell(entry, "31", "held", format!("could not {operation}: {error}"))
         }

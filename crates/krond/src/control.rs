@@ -80,6 +80,16 @@ pub enum Request {
         /// The name or the identity of the job.
         job: String,
     },
+    /// Nothing of a job starts any more, until it is resumed.
+    Pause {
+        /// The name or the identity of the job.
+        job: String,
+    },
+    /// What was paused may start again.
+    Resume {
+        /// The name or the identity of the job.
+        job: String,
+    },
     /// What accepting the clock would mean, or that it is accepted.
     AcceptClock {
         /// The name or the identity of the job.

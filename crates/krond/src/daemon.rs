@@ -191,6 +191,12 @@ impl Daemon {
             Event::Command(Command::AcceptClock(slot, asker)) => {
                 self.ask(slot, Asked::AcceptClock(asker), now, &mut effects);
             }
+            Event::Command(Command::Pause(slot, asker)) => {
+                self.ask(slot, Asked::Pause(asker), now, &mut effects);
+            }
+            Event::Command(Command::Resume(slot, asker)) => {
+                self.ask(slot, Asked::Resume(asker), now, &mut effects);
+            }
             Event::Command(Command::Stop(farewell)) => self.stop(farewell, now, &mut effects),
         }
         self.tick(now, &mut effects);
@@ -369,6 +375,9 @@ impl Daemon {
         self.with(slot, now, effects, |job, work| match job.refusal(&asked, work.stopping) {
             Some(why) => work.answer(asker, Err(why)),
             None => {
+                if matches!(asked, Asked::Pause(_)) {
+                    job.stand_back(work);
+                }
                 preparing = job.preparing();
                 job.asked.push_back(asked);
             }
@@ -672,6 +681,68 @@ mod tests {
         assert!(closed, "{effects:?}");
         let _ = daemon.on(at("12:15:01"), Event::StateWritten(there));
         assert!(slot(&daemon, "a").is_none(), "and it is forgotten");
+    }
+
+    fn states(effects: &[Effect]) -> Vec<Arc<State>> {
+        let state = |effect: &Effect| match effect {
+            Effect::WriteState { state, .. } => Some(Arc::clone(state)),
+            _ => None,
+        };
+        effects.iter().filter_map(state).collect()
+    }
+
+    #[test]
+    fn who_pauses_is_answered_when_that_is_durable_and_what_was_not_recorded_does_not_start() {
+        for is_durable in [false, true] {
+            let mut daemon = Daemon::new(Manners::default());
+            let event = jobs(&daemon, &["a"], Some("12:09:00"));
+            let (effects, _) = daemon.on(at("12:10:00"), event);
+            let period = RunId::Period(PeriodId::new(at("12:10:00").wall));
+            assert_eq!(started(&effects), [period]);
+            let there = slot(&daemon, "a").unwrap();
+            let (effects, _) = daemon.on(at("12:10:01"), Event::Command(Command::Pause(there, Asker(1))));
+            assert!(
+                matches!(effects[..], [Effect::AbortChild(Ticket(1)), Effect::WriteState { .. }]),
+                "{effects:?}"
+            );
+            assert_eq!(states(&effects)[0].paused, Some(at("12:10:01").wall));
+            let (effects, _) = if is_durable {
+                daemon.on(at("12:10:01"), Event::StateWritten(there))
+            } else {
+                daemon.on(at("12:10:01"), Event::StateFailed(there, "no space".into()))
+            };
+            let answer = effects.iter().find_map(|effect| match effect {
+                Effect::Answer(Asker(1), answer) => Some(answer.clone()),
+                _ => None,
+            });
+            if is_durable {
+                assert_eq!(answer, Some(Ok(Done::Paused(at("12:10:01").wall))));
+                assert_eq!(daemon.job(there).unwrap().2.wake, None, "there is nothing to wait for");
+                // Asked once more, it is what it was.
+                let (effects, _) = daemon.on(at("12:20:00"), Event::Command(Command::Pause(there, Asker(2))));
+                let answered = Effect::Answer(Asker(2), Ok(Done::Paused(at("12:10:01").wall)));
+                assert_eq!(format!("{:?}", effects.last()), format!("{:?}", Some(answered)));
+                assert!(states(&effects).is_empty(), "{effects:?}");
+                let (effects, _) =
+                    daemon.on(at("12:20:30"), Event::Command(Command::Resume(there, Asker(3))));
+                assert_eq!(states(&effects)[0].paused, None);
+                let (effects, _) = daemon.on(at("12:20:30"), Event::StateWritten(there));
+                assert_eq!(answers(&effects), 1);
+                let passed = &states(&effects)[0];
+                assert_eq!(
+                    passed.watermark(),
+                    Some(PeriodId::new(at("12:19:00").wall)),
+                    "what was paused is settled"
+                );
+                let (effects, _) = daemon.on(at("12:20:30"), Event::StateWritten(there));
+                assert_eq!(started(&effects), [RunId::Period(PeriodId::new(at("12:20:00").wall))]);
+            } else {
+                assert!(matches!(answer, Some(Err(ref why)) if why.ends_with("no space")), "{answer:?}");
+                // It is not paused, so what was withdrawn is decided again.
+                let (effects, _) = daemon.on(at("12:10:02"), Event::Tick);
+                assert_eq!(started(&effects), [period]);
+            }
+        }
     }
 
     #[test]

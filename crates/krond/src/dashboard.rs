@@ -1,12 +1,11 @@
 //! What the dashboard shows of a krond, by asking it at its control socket like anybody else.
 //!
 //! There is no HTTP in the daemon. This is for a process of its own, which needs no more rights than to ask: where
-//! krond is root's, root hands it a [`Line`] that passes on nothing but questions and, if allowed, runs.
+//! krond is root's, root hands it a [`Line`] that passes on nothing but questions and, if allowed, runs and pauses.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -42,6 +41,9 @@ const KRONTABS_KEPT: Duration = Duration::from_secs(5);
 
 /// How often krond is asked whether something has happened.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How many jobs are handed out at once.
+const JOBS_STEP: usize = 1_000;
 
 /// How much of the end of a file is shown.
 const TAIL_BYTES: u64 = 16 * 1024;
@@ -89,7 +91,7 @@ fn receive<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<T> {
     Ok(serde_json::from_slice(&line)?)
 }
 
-/// Passes questions on to krond until nobody asks any more. Whatever is not a question is refused, and so are runs
+/// Passes questions on to krond until nobody asks any more. Whatever is not a question is refused, and so are runs and pauses
 /// unless they are allowed: who asks may be anybody that a browser can be made to be.
 ///
 /// # Errors
@@ -103,7 +105,7 @@ pub fn relay(stream: &UnixStream, state_dir: &Path, may_run: bool) -> io::Result
         };
         let is_allowed = match &request {
             Request::Status | Request::Jobs { .. } | Request::Records { .. } => true,
-            Request::Run { .. } => may_run,
+            Request::Run { .. } | Request::Pause { .. } | Request::Resume { .. } => may_run,
             Request::Metrics | Request::AcceptClock { .. } | Request::Reload | Request::Stop { .. } => false,
         };
         let answer = if is_allowed {
@@ -268,6 +270,7 @@ impl Board for HostBoard {
             version: env!("CARGO_PKG_VERSION"),
             place: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             language: "krontab",
+            pauses: true,
             edits: false,
             edits_not: Some(
                 "Jobs are written in krontabs: change the file, and krond takes it over with `krond reload`.",
@@ -279,7 +282,7 @@ impl Board for HostBoard {
     fn may(&self, what: Permission) -> bool {
         match what {
             Permission::Change => false,
-            Permission::Run => self.may_run,
+            Permission::Pause | Permission::Run => self.may_run,
             Permission::See => true,
         }
     }
@@ -335,7 +338,7 @@ impl Board for HostBoard {
             nodes: vec![daemon],
             counts: Counts {
                 jobs: status.jobs as u64,
-                paused: Some(jobs.iter().filter(|job| job.suspended).count() as u64),
+                paused: Some(jobs.iter().filter(|job| is_paused(job)).count() as u64),
                 running: status.active as u64,
                 ..Counts::default()
             },
@@ -356,10 +359,14 @@ impl Board for HostBoard {
         Ok(self.find(id)?.map(|job| view(&job, &krontabs)))
     }
 
-    fn each_job(&self, visit: &mut dyn FnMut(Job) -> ControlFlow<()>) -> Answer<()> {
-        let krontabs = self.krontabs()?;
-        let _ = self.all()?.iter().try_for_each(|job| visit(view(job, &krontabs)));
-        Ok(())
+    fn some_jobs(&self, from: Option<&str>) -> Answer<(Vec<Job>, Option<String>)> {
+        let (all, krontabs) = (self.all()?, self.krontabs()?);
+        // They are in the order of names and identities, so that whoever comes or goes meanwhile moves no other.
+        let place = |job: &JobView| format!("{} {}", job.name, job.identity);
+        let begin = from.map_or(0, |from| all.partition_point(|job| place(job).as_str() <= from));
+        let some: Vec<&JobView> = all.iter().skip(begin).take(JOBS_STEP).collect();
+        let next = some.last().filter(|_| begin + some.len() < all.len()).map(|job| place(job));
+        Ok((some.into_iter().map(|job| view(job, &krontabs)).collect(), next))
     }
 
     fn record(&self, id: &str, place: &Place) -> Answer<Vec<Settled>> {
@@ -435,10 +442,20 @@ impl Board for HostBoard {
     }
 
     fn act(&self, act: &Act) -> Answer<String> {
-        let Act::Run { job } = act else { return Err(unchangeable()) };
-        let _: serde_json::Value = self.ask(&Request::Run { job: job.clone() })?;
+        let (job, request, done) = match act {
+            Act::Run { job } => (job, Request::Run { job: job.clone() }, "is started"),
+            Act::Pause { job } => (job, Request::Pause { job: job.clone() }, "is paused"),
+            Act::Resume { job } if self.find(job)?.is_some_and(|job| job.suspended) => {
+                let message = format!("{} is suspended by its line in the krontab", name_of(job));
+                return Err(Refused::new(409, "krontab", message)
+                    .hint("take `suspend=true` away, then `krond reload`"));
+            }
+            Act::Resume { job } => (job, Request::Resume { job: job.clone() }, "runs again"),
+            _ => return Err(unchangeable()),
+        };
+        let _: serde_json::Value = self.ask(&request)?;
         *self.jobs.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        Ok(format!("{} is started", name_of(job)))
+        Ok(format!("{} {done}", name_of(job)))
     }
 
     fn queues(&self) -> Answer<Vec<Queue>> {
@@ -457,6 +474,10 @@ fn unchangeable() -> Refused {
 
 fn name_of(identity: &str) -> String {
     identity.rsplit_once(':').map_or(identity, |(_, name)| name).to_owned()
+}
+
+fn is_paused(job: &JobView) -> bool {
+    job.suspended || job.paused_since.is_some()
 }
 
 fn nominal(run: &str) -> Option<Timestamp> {
@@ -497,7 +518,9 @@ fn view(job: &JobView, krontabs: &Krontabs) -> Job {
         schedule: job.schedule.clone(),
         words: entry.map(|entry| entry.schedule.describe()).unwrap_or_default(),
         zone: job.timezone.clone(),
-        paused: job.suspended,
+        paused: is_paused(job),
+        paused_since: job.paused_since,
+        on_resume: job.on_resume.as_ref().and_then(|next| next.chosen),
         held: held.or_else(unread),
         next: job.next.as_ref().and_then(|next| next.chosen),
         last: job.last.as_ref().and_then(|last| last.chosen.or_else(|| nominal(&last.period))),
@@ -573,7 +596,7 @@ fn settled(
             run: None,
             seed_hash: None,
         }),
-        WhatView::Completed { .. } | WhatView::Manual { .. } => None,
+        _ => None,
     }
 }
 
@@ -699,6 +722,8 @@ fn preview(draft: &Draft, config: &Path, zones: &Zones, now: Timestamp) -> Answe
         timezone: entry.zone_name().to_owned(),
         description: None,
         suspended: false,
+        paused_since: None,
+        on_resume: None,
         next: None,
         last: None,
         active: Vec::new(),

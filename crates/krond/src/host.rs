@@ -449,6 +449,8 @@ impl Host {
                         Ok(Done::Accepted(watermark)) => {
                             Answer::ok(json!({ "watermark": watermark.to_string() }))
                         }
+                        Ok(Done::Paused(since)) => Answer::ok(json!({ "pausedSince": since })),
+                        Ok(Done::Resumed(since)) => Answer::ok(json!({ "wasPausedSince": since })),
                         Err(why) => Answer::error(why),
                     });
                 }

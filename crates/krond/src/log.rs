@@ -245,6 +245,10 @@ pub fn lines(report: &Report, now: Timestamp) -> Vec<Line> {
                 .with("run", run_name(*run))
                 .with("pid", process.pid),
         ],
+        Report::Paused { entry, .. } => vec![of(entry, Level::Info, "scheduler", "paused")],
+        Report::Resumed { entry, since } => {
+            vec![of(entry, Level::Info, "scheduler", "resumed").with("paused_since", since.to_string())]
+        }
         Report::Held { entry, operation, error, retry_in } => vec![
             of(entry, Level::Error, "scheduler", "error")
                 .with("operation", *operation)

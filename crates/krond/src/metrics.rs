@@ -64,6 +64,8 @@ pub struct Gauges {
     pub active: usize,
     /// Jobs that have to wait.
     pub held: usize,
+    /// Jobs that somebody has paused.
+    pub paused: usize,
     /// When the daemon started.
     pub started_at: Timestamp,
 }
@@ -138,6 +140,7 @@ impl Metrics {
             ("krond_jobs", "Jobs that are configured.", gauges.jobs),
             ("krond_active_runs", "Runs under way.", gauges.active),
             ("krond_held_jobs", "Jobs that have to wait because something failed.", gauges.held),
+            ("krond_paused_jobs", "Jobs that somebody has paused.", gauges.paused),
         ] {
             text.head(name, "gauge", help);
             text.line(name, "", number(value as u64));

@@ -155,6 +155,8 @@ pub fn records(report: &Report, at: Timestamp) -> Vec<RecordView> {
             };
             (entry, vec![what])
         }
+        Report::Paused { entry, since } => (entry, vec![WhatView::Paused { since: *since }]),
+        Report::Resumed { entry, since } => (entry, vec![WhatView::Resumed { since: *since }]),
         _ => return Vec::new(),
     };
     let identity = entry.identity();
@@ -269,6 +271,9 @@ fn told_by(state: &State) -> Vec<RecordView> {
     let mut tell = |at: Timestamp, what: WhatView| {
         told.push(RecordView { at, identity: state.identity.clone(), what });
     };
+    if let Some(since) = state.paused {
+        tell(since, WhatView::Paused { since });
+    }
     for ending in &state.history {
         let period = ending.period.to_string();
         let outcome = WhatView::Outcome {
@@ -330,6 +335,7 @@ fn tells(record: &WhatView, other: &WhatView) -> bool {
         | (WhatView::Completed { run: period, .. }, WhatView::Completed { run: other, .. }) => {
             period == other
         }
+        (WhatView::Paused { since }, WhatView::Paused { since: other }) => since == other,
         (WhatView::Passed { .. }, WhatView::Outcome { period, .. }) => {
             period.parse().is_ok_and(|id| record.is_about(id, period))
         }
@@ -345,7 +351,8 @@ impl WhatView {
             WhatView::Outcome { period, .. } => (parse(period), parse(period)),
             WhatView::Completed { run, .. } => (parse(run).or(Some(at)), parse(run).or(Some(at))),
             WhatView::Passed { first, last, .. } => (parse(first), parse(last)),
-            WhatView::Manual { .. } => (Some(at), Some(at)),
+            WhatView::Manual { .. } | WhatView::Paused { .. } => (Some(at), Some(at)),
+            WhatView::Resumed { since } => (Some(*since), Some(at)),
         };
         first.is_some_and(|first| first <= wanted.to) && last.is_some_and(|last| last >= wanted.from)
     }
@@ -361,7 +368,7 @@ impl WhatView {
                 parse(first).is_some_and(|first| first <= period)
                     && parse(last).is_some_and(|last| period <= last)
             }
-            WhatView::Manual { .. } => false,
+            WhatView::Manual { .. } | WhatView::Paused { .. } | WhatView::Resumed { .. } => false,
         }
     }
 }

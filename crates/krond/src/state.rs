@@ -14,6 +14,8 @@ use crate::process::ProcessId;
 pub struct State {
     /// Whose memory it is.
     pub identity: String,
+    /// Since when nothing of it starts, if somebody has paused it.
+    pub paused: Option<Timestamp>,
     /// How the period of the watermark ended; `None` before the first.
     pub last: Option<Last>,
     /// The latest local time of a handled period, for the day that the job is given another zone.
@@ -79,6 +81,7 @@ impl State {
     pub fn new(identity: impl Into<String>) -> State {
         State {
             identity: identity.into(),
+            paused: None,
             last: None,
             latest: None,
             pending: Vec::new(),
@@ -161,7 +164,7 @@ impl State {
     #[must_use]
     pub fn accept_clock(self, job: &Job, now: PeriodId) -> State {
         let fenced = State::fenced(job, now);
-        State { runs: self.runs, history: self.history, ..fenced }
+        State { paused: self.paused, runs: self.runs, history: self.history, ..fenced }
     }
 
     /// Forgets the oldest endings beyond that many.

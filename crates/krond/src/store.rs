@@ -183,6 +183,8 @@ impl<F: Files> Store<F> {
         let fence = fence(job, now, [Some(damaged.modified), found, anchor]);
         let mut state = State::fenced(job, fence);
         state.runs = salvage.runs.into_iter().filter(|run| is_running(&run.process)).collect();
+        // Whoever paused a job relies on it. That it rests for longer than it had to is the lesser harm.
+        state.paused = salvage.paused.map(|since| since.unwrap_or(now));
         let kept_as = format!("{file}.corrupt.{}", stamp(now));
         let kept = match self.files.link(file, &kept_as) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),

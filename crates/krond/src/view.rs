@@ -28,6 +28,9 @@ pub struct StatusView {
     pub zones: String,
     /// How many jobs it has.
     pub jobs: usize,
+    /// How many of them somebody has paused.
+    #[serde(default)]
+    pub paused: usize,
     /// How many runs are under way.
     pub active: usize,
     /// How many of them are of jobs that are no longer configured: they are in no list, and a graceful stop waits for them.
@@ -91,8 +94,14 @@ pub struct JobView {
     pub timezone: String,
     /// What its author says about it.
     pub description: Option<String>,
-    /// Whether it is suspended.
+    /// Whether its line suspends it.
     pub suspended: bool,
+    /// Since when it is paused, if somebody has paused it.
+    #[serde(default)]
+    pub paused_since: Option<Timestamp>,
+    /// What would start at once if it were resumed now: the latest period that came due, within its deadline.
+    #[serde(default)]
+    pub on_resume: Option<NextView>,
     /// What comes next.
     pub next: Option<NextView>,
     /// How its latest handled period ended.
@@ -203,6 +212,16 @@ pub enum WhatView {
         /// Its process.
         pid: u32,
     },
+    /// Somebody has paused the job.
+    Paused {
+        /// Since when nothing starts.
+        since: Timestamp,
+    },
+    /// Somebody has resumed it.
+    Resumed {
+        /// Since when nothing had started.
+        since: Timestamp,
+    },
     /// A run is over.
     Completed {
         /// Which run.
@@ -310,14 +329,31 @@ impl NextView {
                 best = Some(decision);
             }
         }
-        let next = best?;
-        Some(NextView {
-            identity: job.identity().to_owned(),
-            period: next.period_id().to_string(),
-            chosen: next.chosen(),
-            window_start: next.window_start(),
-            window_end: next.window_end(),
+        best.map(|next| NextView::decided(job, &next))
+    }
+
+    /// What a job that is paused would start at once if it were resumed now.
+    pub(crate) fn on_resume(
+        job: &kron_core::Job,
+        ledger: &kron_core::Ledger,
+        now: Timestamp,
+    ) -> Option<NextView> {
+        let watch = kron_core::Watch { since: now, now };
+        let (steps, _) = kron_core::evaluate(job, ledger, ledger.active(), watch);
+        steps.iter().find_map(|step| match step {
+            kron_core::Step::Start(decision) => Some(NextView::decided(job, decision)),
+            _ => None,
         })
+    }
+
+    fn decided(job: &kron_core::Job, decision: &kron_core::Decision) -> NextView {
+        NextView {
+            identity: job.identity().to_owned(),
+            period: decision.period_id().to_string(),
+            chosen: decision.chosen(),
+            window_start: decision.window_start(),
+            window_end: decision.window_end(),
+        }
     }
 }
 

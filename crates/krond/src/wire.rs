@@ -1,6 +1,6 @@
 //! The state file: every name that STATE gives, and nothing of it anywhere else.
 //!
-//! Beside STATE's keys stand some that a reader may ignore: `LatestCivilTime`, `Pending`, `OtherExecutions`, the kernel's names
+//! Beside STATE's keys stand some that a reader may ignore: `Paused`, `LatestCivilTime`, `Pending`, `OtherExecutions`, the kernel's names
 //! for a process, the reason of an ending, and last of all `Checksum`, by which damage is told from truth.
 
 use std::fmt;
@@ -100,6 +100,8 @@ pub struct Salvage {
     pub latest: Option<Timestamp>,
     /// Runs that were under way.
     pub runs: Vec<Run>,
+    /// Whether it was paused. Since when may be among what is lost.
+    pub paused: Option<Option<Timestamp>>,
 }
 
 /// Looks for what is left in a damaged file, byte by byte.
@@ -114,7 +116,9 @@ pub fn salvage(bytes: &[u8]) -> Salvage {
     });
     let first = |value| serde_json::Deserializer::from_str(value).into_iter::<Execution>().next()?.ok();
     let runs = values("\"ActiveExecution\":").filter_map(first).filter_map(|active| active.try_into().ok());
-    Salvage { latest: times.max(), runs: runs.take(1).collect() }
+    let since = |value: &str| value.trim_start().strip_prefix('"')?.split_once('"')?.0.parse().ok();
+    let paused = values("\"Paused\":").map(since).next();
+    Salvage { latest: times.max(), runs: runs.take(1).collect(), paused }
 }
 
 /// The length of `2026-03-01T00:00:00Z`.
@@ -146,9 +150,10 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// STATE's keys, and Kron's own.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "Version",
     "Identity",
+    "Paused",
     "LastHandledPeriodID",
     "LastOutcome",
     "LastChosenTime",
@@ -165,6 +170,9 @@ const KEYS: [&str; 11] = [
 struct StateFile {
     version: String,
     identity: String,
+    /// Since when nothing of it starts, because somebody said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    paused: Option<Timestamp>,
     #[serde(rename = "LastHandledPeriodID")]
     last_handled_period_id: String,
     last_outcome: String,
@@ -250,6 +258,7 @@ impl From<&State> for StateFile {
         StateFile {
             version: VERSION.into(),
             identity: state.identity.clone(),
+            paused: state.paused,
             last_handled_period_id: period.clone(),
             last_outcome: state.last.map(|last| last.outcome.to_string()).unwrap_or_default(),
             last_chosen_time: state.last.map(|last| time(last.chosen)).unwrap_or_default(),
@@ -282,6 +291,7 @@ impl TryFrom<StateFile> for State {
         }
         Ok(State {
             identity: file.identity,
+            paused: file.paused,
             last,
             latest: file
                 .latest_civil_time
@@ -441,6 +451,7 @@ mod tests {
         };
         State {
             identity: IDENTITY.into(),
+            paused: Some("2026-03-01T02:20:00Z".parse().unwrap()),
             last: Some(Last {
                 period: period("2026-03-01T02:00:00Z"),
                 outcome: Outcome::Executed,
@@ -544,6 +555,8 @@ mod tests {
         let found = salvage(&bytes[..bytes.len() - 300]);
         assert_eq!(found.latest, Some("2026-03-01T02:00:00Z".parse().unwrap()));
         assert_eq!(found.runs.iter().map(|run| run.process.pid).collect::<Vec<_>>(), [42]);
+        assert_eq!(found.paused, Some(full().paused));
+        assert_eq!(salvage(br#"{"Paused":"2026-0"#).paused, Some(None), "since when is lost");
         assert_eq!(salvage(b"\x00\xff"), Salvage::default());
     }
 }

@@ -1,7 +1,7 @@
 //! A board that remembers what it was told.
 
-use std::ops::ControlFlow;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kron_core::WindowMode;
@@ -17,6 +17,8 @@ pub(crate) struct Small {
     pub(crate) entries: Vec<(String, Entry)>,
     pub(crate) may: Vec<Permission>,
     pub(crate) acts: Mutex<Vec<String>>,
+    /// How long it takes to read some jobs.
+    pub(crate) slow: Duration,
 }
 
 pub(crate) fn at(text: &str) -> Timestamp {
@@ -42,6 +44,8 @@ pub(crate) fn job(name: &str, cron: &str, zone: &str, window: &str) -> Job {
         words: expr.describe(),
         zone: zone.name().into(),
         paused: false,
+        paused_since: None,
+        on_resume: None,
         held: None,
         next: None,
         last: None,
@@ -72,8 +76,8 @@ pub(crate) fn entry(nominal: &str, mark: Mark, why: &str) -> Entry {
 
 impl Small {
     pub(crate) fn new(jobs: Vec<Job>) -> Small {
-        let may = vec![Permission::See, Permission::Run, Permission::Change];
-        Small { jobs, entries: Vec::new(), may, acts: Mutex::default() }
+        let may = vec![Permission::See, Permission::Run, Permission::Pause, Permission::Change];
+        Small { jobs, entries: Vec::new(), may, acts: Mutex::default(), slow: Duration::ZERO }
     }
 }
 
@@ -84,6 +88,7 @@ impl Board for Small {
             version: "0",
             place: "here".into(),
             language: "krontab",
+            pauses: true,
             edits: true,
             edits_not: None,
             queues: false,
@@ -118,9 +123,12 @@ impl Board for Small {
         Ok(self.jobs.iter().find(|job| job.id == id).cloned())
     }
 
-    fn each_job(&self, visit: &mut dyn FnMut(Job) -> ControlFlow<()>) -> Answer<()> {
-        let _ = self.jobs.iter().try_for_each(|job| visit(job.clone()));
-        Ok(())
+    #[expect(clippy::disallowed_methods, reason = "a store that is slow is what is tried")]
+    fn some_jobs(&self, from: Option<&str>) -> Answer<(Vec<Job>, Option<String>)> {
+        std::thread::sleep(self.slow);
+        let from: usize = from.map_or(0, |from| from.parse().unwrap());
+        let until = (from + 2).min(self.jobs.len());
+        Ok((self.jobs[from..until].to_vec(), (until < self.jobs.len()).then(|| until.to_string())))
     }
 
     fn record(&self, id: &str, place: &Place) -> Answer<Vec<Entry>> {

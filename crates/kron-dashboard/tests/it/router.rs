@@ -6,6 +6,10 @@ use serde_json::{Value, json};
 use crate::board::{NOW, Small, entry, job};
 
 fn ask(board: &dyn Board, method: &str, target: &str, body: &Value) -> Response {
+    ask_at(&Dashboard::new(Guard::new(80, [])), board, method, target, body)
+}
+
+fn ask_at(dashboard: &Dashboard, board: &dyn Board, method: &str, target: &str, body: &Value) -> Response {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let request = Request {
@@ -15,7 +19,7 @@ fn ask(board: &dyn Board, method: &str, target: &str, body: &Value) -> Response 
         headers: vec![header("host", "localhost:80"), header("content-type", "application/json")],
         body: body.to_string().into_bytes(),
     };
-    match Dashboard::new(Guard::new(80, [])).answer(board, &request) {
+    match dashboard.answer(board, &request) {
         Reply::Whole(response) => response,
         Reply::Live => panic!("{target} is a stream"),
     }
@@ -65,7 +69,8 @@ fn who_may_not_is_told_so_and_nothing_is_done() {
         (vec![], [403, 403, 403, 403]),
         (vec![Permission::See], [200, 403, 403, 403]),
         (vec![Permission::See, Permission::Run], [200, 200, 403, 403]),
-        (vec![Permission::See, Permission::Run, Permission::Change], [200, 200, 200, 200]),
+        (vec![Permission::See, Permission::Run, Permission::Pause], [200, 200, 200, 403]),
+        (vec![Permission::See, Permission::Run, Permission::Pause, Permission::Change], [200, 200, 200, 200]),
     ] {
         let board = Small { may, ..Small::new(vec![job("a", "0 * * * *", "UTC", "0s")]) };
         let statuses = [
@@ -122,6 +127,42 @@ fn a_timeline_has_past_and_future_and_the_change_of_clocks() {
         refused(&board, "timeline?from=x&to=y"),
         (400, "expected a time such as 2026-03-01T02:30:00Z in `from`, but found `x`".into())
     );
+}
+
+#[test]
+fn very_many_jobs_are_counted_in_steps_and_none_twice() {
+    let jobs: Vec<_> =
+        (0..9).map(|nth| job(&format!("job-{nth}"), "0 9 * * *", "Europe/Paris", "30m")).collect();
+    let path = "load?zone=Europe/Paris&day=2027-03-27";
+    let whole = get(&Small::new(jobs.clone()), path);
+    assert_eq!(whole["counting"], Value::Null);
+    // Two jobs at a time, each time longer than a question counts.
+    let slow = Small { slow: std::time::Duration::from_millis(900), ..Small::new(jobs) };
+    let dashboard = Dashboard::new(Guard::new(80, []));
+    let look = || -> Value {
+        let response = ask_at(&dashboard, &slow, "GET", &format!("api/{path}"), &Value::Null);
+        serde_json::from_slice(&response.body).unwrap()
+    };
+    let mut steps = Vec::new();
+    let counted = loop {
+        let said = look();
+        if said["counting"].is_null() {
+            break said;
+        }
+        assert_eq!((&said["counting"]["of"], &said["before"]), (&json!(9), &Value::Null));
+        steps.push(said["counting"]["done"].as_u64().unwrap());
+        assert!(steps.len() < 20, "{steps:?}");
+    };
+    assert!(steps.len() >= 2 && steps.is_sorted(), "{steps:?}");
+    for name in ["before", "after", "week", "jobs", "peakAfter"] {
+        assert_eq!(counted[name], whole[name], "{name}");
+    }
+    // It is kept, and told while it is counted anew because something was done.
+    assert_eq!(look()["counting"], Value::Null);
+    let act = json!({"act": "run", "job": "job-0"});
+    assert_eq!(ask_at(&dashboard, &slow, "POST", "api/act", &act).status, 200);
+    let again = look();
+    assert!(again["counting"].is_object() && again["after"] == whole["after"], "{again}");
 }
 
 #[test]

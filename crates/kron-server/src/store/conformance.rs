@@ -419,6 +419,35 @@ fn cron_jobs_are_found_by_name_and_by_when_they_fire_next() {
 }
 
 #[test]
+fn the_latest_job_of_each_cron_job_is_found() {
+    in_every_store(|mut world| async move {
+        for name in ["a", "b", "never"] {
+            let enabled = name != "never";
+            let cron =
+                json!({"name": name, "cron": "* * * * *", "overlap_policy": "allow", "enabled": enabled});
+            world.register(cron).await;
+        }
+        for _ in 0..3 {
+            world.turn(60).await;
+        }
+        let wanted = ["b", "a", "never", "unknown", "a\0b"].map(str::to_owned).to_vec();
+        let mut found: Vec<(String, String)> = Vec::new();
+        for job in world.store.latest_jobs(wanted).await.unwrap() {
+            found.push((job.cron.unwrap().name, job.id));
+        }
+        found.sort();
+        let mut expected = Vec::new();
+        for name in ["a", "b"] {
+            let filter = JobFilter { cron: Some(name.into()), ..JobFilter::default() };
+            let (jobs, page) = world.store.jobs(filter, all(), world.now).await.unwrap();
+            assert!(page.total >= 3, "{}", page.total);
+            expected.push((name.to_owned(), jobs[0].id.clone()));
+        }
+        assert_eq!(found, expected);
+    });
+}
+
+#[test]
 fn the_newest_of_a_record_is_its_end_backwards() {
     in_every_store(|mut world| async move {
         world.register(json!({"name": "often", "cron": "* * * * *", "overlap_policy": "allow"})).await;

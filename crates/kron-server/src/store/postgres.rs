@@ -456,6 +456,10 @@ impl Store for Postgres {
         read!(self.core, |desk| lists::jobs(&mut desk, &filter, &page))
     }
 
+    async fn latest_jobs(&self, crons: Vec<String>) -> Answer<Vec<Job>> {
+        read!(self.core, |desk| lists::latest_jobs(&mut desk, &crons))
+    }
+
     async fn dead_stats(&self) -> Answer<DeadStats> {
         read!(self.core, |desk| lists::dead_stats(&mut desk))
     }
@@ -519,6 +523,14 @@ impl Store for Postgres {
         read!(self.core, |desk| lists::crons(&mut desk, enabled, &page))
     }
 
+    async fn find_crons(&self, text: &str, page: PageRequest) -> Answer<(Vec<Cron>, Page)> {
+        read!(self.core, |desk| lists::find_crons(&mut desk, text, &page))
+    }
+
+    async fn soonest_crons(&self, most: usize) -> Answer<Vec<Cron>> {
+        read!(self.core, |desk| lists::soonest_crons(&mut desk, most))
+    }
+
     async fn turn(&self, stamp: Timestamp, actual: Timestamp) -> Answer<bool> {
         let Some(lease) = self.lease().await else { return Ok(false) };
         let holder = (lease.epoch, self.core.node.as_str());
@@ -539,6 +551,10 @@ impl Store for Postgres {
 
     async fn occurrences(&self, name: &str, span: Span) -> Answer<Vec<Occurrence>> {
         read!(self.core, |desk| lists::occurrences(&mut desk, name, &span))
+    }
+
+    async fn latest_occurrences(&self, name: &str, span: Span) -> Answer<Vec<Occurrence>> {
+        read!(self.core, |desk| lists::latest_occurrences(&mut desk, name, &span))
     }
 
     async fn occurrence_at(&self, name: &str, at: Timestamp) -> Answer<Option<Occurrence>> {

@@ -163,6 +163,10 @@ impl Store for Sqlite {
         self.read(move |connection| lists::jobs(connection, &filter, &page)).await
     }
 
+    async fn latest_jobs(&self, crons: Vec<String>) -> Answer<Vec<Job>> {
+        self.read(move |connection| lists::latest_jobs(connection, &crons)).await
+    }
+
     async fn dead_stats(&self) -> Answer<DeadStats> {
         self.read(lists::dead_stats).await
     }

@@ -55,7 +55,7 @@ pub enum Effect {
     Watch(Slot, RunId, ProcessId),
     /// Send a signal to a run and everything that it has started.
     Signal(Slot, RunId, ProcessId, Signal),
-    /// Answer who asked for a run or for the clock to be accepted.
+    /// Answer who asked for something.
     Answer(Asker, Result<Done, String>),
     /// Tell people.
     Report(Report),
@@ -79,6 +79,10 @@ pub enum Done {
     Started(RunId, ProcessId),
     /// The watermark is here now.
     Accepted(PeriodId),
+    /// It is paused, since then.
+    Paused(Timestamp),
+    /// It is not paused any more. It had been since then, if it had.
+    Resumed(Option<Timestamp>),
 }
 
 /// When to come back. Coming back too early is harmless.
@@ -165,6 +169,20 @@ pub enum Report {
         run: RunId,
         /// Who it is.
         process: ProcessId,
+    },
+    /// Somebody has paused a job, durably: nothing of it starts.
+    Paused {
+        /// Which.
+        entry: Arc<Entry>,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// A job that was paused may start again.
+    Resumed {
+        /// Which.
+        entry: Arc<Entry>,
+        /// Since when it had been paused.
+        since: Timestamp,
     },
     /// A job has to wait because something failed. It is tried again.
     Held {

@@ -69,6 +69,10 @@ pub enum Command {
     Run(Slot, Asker),
     /// The clock is right and the watermark of this job was set by a wrong one.
     AcceptClock(Slot, Asker),
+    /// Nothing of this job is to start, until it is resumed.
+    Pause(Slot, Asker),
+    /// What was paused may start again.
+    Resume(Slot, Asker),
     /// No more starts, and then the end.
     Stop(Farewell),
 }

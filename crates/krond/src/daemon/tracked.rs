@@ -4,13 +4,16 @@
 //! happened is recorded, then the engine's steps are carried out, then what somebody asked for is done, and then the
 //! engine is asked again.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kron_core::{Overlap, PeriodId, Reason, Record, RunId, Settled, Step, Watch, decide, evaluate};
+use kron_core::{
+    Job, Overlap, PeriodId, Policy, Reason, Record, RunId, Settled, Step, Watch, decide, evaluate,
+};
 use krontab::Entry;
 
 use super::effect::{Because, Done, Effect, Report, Signal};
@@ -117,11 +120,14 @@ pub(super) struct Ended {
 pub(super) enum Asked {
     Run(Asker),
     AcceptClock(Asker),
+    Pause(Asker),
+    Resume(Asker),
 }
 
 impl Asked {
     pub(super) fn asker(&self) -> Asker {
-        let (Asked::Run(asker) | Asked::AcceptClock(asker)) = self;
+        let (Asked::Run(asker) | Asked::AcceptClock(asker) | Asked::Pause(asker) | Asked::Resume(asker)) =
+            self;
         *asker
     }
 }
@@ -165,7 +171,7 @@ pub struct Hold {
 /// What a job is at, for people.
 #[derive(Clone, Debug)]
 pub struct Activity {
-    /// When it is to be looked at next; `None` if suspended, or if its schedule has ended.
+    /// When it is to be looked at next; `None` if suspended or paused, or if its schedule has ended.
     pub wake: Option<Timestamp>,
     /// Why it has to wait, if it has to.
     pub hold: Option<Hold>,
@@ -427,6 +433,9 @@ impl Tracked {
             Some("it is no longer configured".into())
         } else if matches!(asked, Asked::AcceptClock(_)) {
             None
+        } else if matches!(asked, Asked::Pause(_) | Asked::Resume(_)) {
+            let unknown = self.hold.as_ref().filter(|_| !self.is_known);
+            unknown.map(|hold| format!("its state could not be read: {}", hold.error))
         } else if !self.live.is_empty() && self.entry.job.policy().overlap != Overlap::Allow {
             Some("a run of it is active, and its policy does not allow another beside it".into())
         } else {
@@ -440,6 +449,8 @@ impl Tracked {
             (Some(why), _) => work.answer(asked.asker(), Err(why)),
             (None, Asked::Run(asker)) => self.prepare_manual(*asker, work),
             (None, Asked::AcceptClock(asker)) => self.accept_clock(*asker, work),
+            (None, Asked::Pause(asker)) => self.pause(*asker, work),
+            (None, Asked::Resume(asker)) => self.resume(*asker, work),
         }
     }
 
@@ -498,7 +509,7 @@ impl Tracked {
         let second = if now - second > STAMP_MAX { now } else { second };
         let ledger = self.state.ledger_of(&self.entry.job);
         let watch = Watch { since: self.since, now: timestamp(second) };
-        let (steps, wake) = evaluate(&self.entry.job, &ledger, ledger.active(), watch);
+        let (steps, wake) = evaluate(&self.job_now(), &ledger, ledger.active(), watch);
         self.steps = steps.into();
         self.is_outdated = false;
         self.wake = wake.map(|wake| wake.as_second());
@@ -508,6 +519,18 @@ impl Tracked {
         }
         self.tell_ahead(second, work);
         self.tell_skipped(second, work);
+    }
+
+    /// The job as it is to be taken now: one that is paused is suspended, whatever its line says.
+    fn job_now(&self) -> Cow<'_, Job> {
+        let job = &self.entry.job;
+        match self.state.paused {
+            None => Cow::Borrowed(job),
+            Some(_) => {
+                let policy = Policy { suspend: true, ..*job.policy() };
+                Cow::Owned(job.clone().with_policy(policy).expect("only times can make a policy wrong"))
+            }
+        }
     }
 
     /// Tells people of local times that did not come since the last look.
@@ -617,6 +640,42 @@ impl Tracked {
         self.look = Some(work.now.second());
         let asker = Some((asker, Done::Accepted(now)));
         self.write(Writing { asker, ..Writing::of(next) }, true, work);
+    }
+
+    /// Somebody is about to pause the job: what is not on record yet does not start before that is done. Should it fail,
+    /// it is decided again.
+    pub(super) fn stand_back(&mut self, work: &mut Work<'_>) {
+        self.withdraw(work);
+        self.steps.clear();
+        if matches!(self.doing, Doing::Terminating(_)) {
+            self.doing = Doing::Nothing;
+        }
+        self.look = Some(work.now.second());
+    }
+
+    fn pause(&mut self, asker: Asker, work: &mut Work<'_>) {
+        if let Some(since) = self.state.paused {
+            return work.answer(asker, Ok(Done::Paused(since)));
+        }
+        let since = work.now.wall;
+        let next = State { paused: Some(since), ..State::clone(&self.state) };
+        let reports = vec![Report::Paused { entry: Arc::clone(&self.entry), since }];
+        let asker = Some((asker, Done::Paused(since)));
+        self.write(Writing { reports, asker, ..Writing::of(next) }, false, work);
+    }
+
+    /// From here on somebody watches again. What came due meanwhile is history, but for the latest within its deadline.
+    fn resume(&mut self, asker: Asker, work: &mut Work<'_>) {
+        let Some(since) = self.state.paused else {
+            return work.answer(asker, Ok(Done::Resumed(None)));
+        };
+        self.since = work.now.wall;
+        self.looked = None;
+        self.look = Some(work.now.second());
+        let next = State { paused: None, ..State::clone(&self.state) };
+        let reports = vec![Report::Resumed { entry: Arc::clone(&self.entry), since }];
+        let asker = Some((asker, Done::Resumed(Some(since))));
+        self.write(Writing { reports, asker, ..Writing::of(next) }, false, work);
     }
 
     fn write(&mut self, mut writing: Writing, archive: bool, work: &mut Work<'_>) {

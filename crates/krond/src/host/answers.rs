@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use std::thread;
 
 use jiff::{SignedDuration, Timestamp};
-use kron_core::PeriodId;
+use kron_core::Ledger;
 use krontab::Entry;
 use serde_json::json;
 
@@ -47,6 +47,20 @@ impl Host {
                 Ok(slot) => {
                     let asker = self.asker(caller);
                     return self.events.push_back(Event::Command(Command::Run(slot, asker)));
+                }
+                Err(why) => Answer::error(why),
+            },
+            Request::Pause { job } => match self.find(&job) {
+                Ok(slot) => {
+                    let asker = self.asker(caller);
+                    return self.events.push_back(Event::Command(Command::Pause(slot, asker)));
+                }
+                Err(why) => Answer::error(why),
+            },
+            Request::Resume { job } => match self.find(&job) {
+                Ok(slot) => {
+                    let asker = self.asker(caller);
+                    return self.events.push_back(Event::Command(Command::Resume(slot, asker)));
                 }
                 Err(why) => Answer::error(why),
             },
@@ -97,9 +111,10 @@ impl Host {
     pub(super) fn gauges(&self) -> Gauges {
         let (active, _) = self.daemon.active();
         let mut gauges = Gauges { active, started_at: self.started_at, ..Gauges::default() };
-        for (_, _, activity) in self.daemon.slots().filter_map(|slot| self.daemon.job(slot)) {
+        for (_, state, activity) in self.daemon.slots().filter_map(|slot| self.daemon.job(slot)) {
             gauges.jobs += 1;
             gauges.held += usize::from(activity.hold.is_some());
+            gauges.paused += usize::from(state.paused.is_some());
         }
         gauges
     }
@@ -123,6 +138,7 @@ impl Host {
             state_dir: self.settings.state_dir.display().to_string(),
             zones: self.zones.database().to_string(),
             jobs: gauges.jobs,
+            paused: gauges.paused,
             active: gauges.active,
             active_of_removed: self.daemon.active().1,
             more_held: gauges.held - held.len(),
@@ -200,8 +216,8 @@ impl Host {
         Some(Known {
             entry: Arc::clone(entry),
             last: LastView::of(state),
-            watermark: state.ledger_of(&entry.job).watermark(),
-            pending: state.pending.clone(),
+            ledger: state.ledger_of(&entry.job),
+            paused_since: state.paused,
             active: state.runs.iter().map(RunView::from).collect(),
             held: self.view_held(slot),
         })
@@ -234,15 +250,16 @@ impl Host {
 struct Known {
     entry: Arc<Entry>,
     last: Option<LastView>,
-    watermark: Option<PeriodId>,
-    pending: Vec<PeriodId>,
+    ledger: Ledger,
+    paused_since: Option<Timestamp>,
     active: Vec<RunView>,
     held: Option<HeldView>,
 }
 
 impl Known {
     fn view(self, now: Timestamp) -> JobView {
-        let Known { entry, last, watermark, pending, active, held } = self;
+        let Known { entry, last, ledger, paused_since, active, held } = self;
+        let next = || NextView::of(&entry.job, ledger.watermark(), ledger.pending(), now);
         JobView {
             identity: entry.identity().to_owned(),
             name: entry.name.clone(),
@@ -251,7 +268,9 @@ impl Known {
             timezone: entry.zone_name().to_owned(),
             description: entry.description.clone(),
             suspended: entry.job.policy().suspend,
-            next: NextView::of(&entry.job, watermark, &pending, now),
+            paused_since,
+            on_resume: paused_since.and_then(|_| NextView::on_resume(&entry.job, &ledger, now)),
+            next: if paused_since.is_some() { None } else { next() },
             last,
             active,
             held,

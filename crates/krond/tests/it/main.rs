@@ -19,6 +19,9 @@ mod daemon_crash;
 /// Does the demonstration show what it should, and leave nothing behind?
 mod daemon_demo;
 
+/// Does a job that is paused rest, whatever happens, until it is resumed?
+mod daemon_pause;
+
 /// Do runs overlap, end and fail as they should?
 mod daemon_policies;
 

@@ -33,6 +33,8 @@ struct List<'v> {
 enum Condition<'v> {
     Text(&'static str, &'v str),
     Flag(&'static str, bool),
+    /// The column has the text in it.
+    Has(&'static str, &'v str),
     Plain(&'static str),
 }
 
@@ -76,6 +78,9 @@ impl<'v> List<'v> {
             match condition {
                 Condition::Text(column, value) => sql.push(format!("{column} = ")).push_bind(*value),
                 Condition::Flag(column, value) => sql.push(format!("{column} = ")).push_bind(*value),
+                Condition::Has(column, text) => {
+                    sql.push(format!("strpos({column}, ")).push_bind(*text).push(") > 0")
+                }
                 Condition::Plain(condition) => sql.push(*condition),
             };
         }
@@ -119,6 +124,14 @@ pub(super) async fn jobs(
     }
     let list = List { table: "jobs", key: "id", descending: true, columns: "body", conditions };
     list.page(desk, page, body, |job: &Job| job.id.clone()).await
+}
+
+/// The latest job of each of these cron jobs: one look at an index for each.
+pub(super) async fn latest_jobs(desk: &mut Desk, crons: &[String]) -> Outcome<Vec<Job>> {
+    let crons: Vec<&str> = crons.iter().map(String::as_str).filter(|cron| can_be(cron)).collect();
+    let sql = "SELECT latest.body FROM unnest($1::text[]) AS wanted (name) CROSS JOIN LATERAL \
+               (SELECT body FROM jobs WHERE cron = wanted.name ORDER BY id DESC LIMIT 1) AS latest";
+    desk.bodies(sqlx::query(sql).bind(crons)).await
 }
 
 pub(super) async fn queues(desk: &mut Desk, page: &PageRequest) -> Outcome<(Vec<Queue>, Page)> {
@@ -175,6 +188,53 @@ pub(super) async fn crons(
     let conditions = enabled.map(|enabled| Condition::Flag("enabled", enabled)).into_iter().collect();
     let list = List { table: "crons", key: "name", descending: false, columns: "body", conditions };
     list.page(desk, page, body, |cron: &Cron| cron.definition.name.clone()).await
+}
+
+pub(super) async fn find_crons(
+    desk: &mut Desk,
+    text: &str,
+    page: &PageRequest,
+) -> Outcome<(Vec<Cron>, Page)> {
+    let conditions = match text {
+        "" => Vec::new(),
+        // What cannot be in a text of the database is in no name.
+        text if !can_be(text) => vec![Condition::Plain("false")],
+        text => vec![Condition::Has("name", text)],
+    };
+    let list = List { table: "crons", key: "name", descending: false, columns: "body", conditions };
+    list.page(desk, page, body, |cron: &Cron| cron.definition.name.clone()).await
+}
+
+/// How many cron jobs are looked at to find those that fire next.
+const SOONEST_MAX: i64 = 1_000;
+
+/// The cron jobs that fire next. None fires before it is looked at.
+pub(super) async fn soonest_crons(desk: &mut Desk, most: usize) -> Outcome<Vec<Cron>> {
+    let sql =
+        "SELECT body FROM crons WHERE next_look IS NOT NULL AND enabled ORDER BY next_look, name LIMIT $1";
+    let mut crons: Vec<Cron> = desk.bodies(sqlx::query(sql).bind(SOONEST_MAX)).await?;
+    crons.retain(|cron| cron.next_run_at.is_some());
+    crons.sort_by_key(|cron| cron.next_run_at);
+    crons.truncate(most);
+    Ok(crons)
+}
+
+/// The newest part of the record, the newest first.
+pub(super) async fn latest_occurrences(desk: &mut Desk, cron: &str, span: &Span) -> Outcome<Vec<Occurrence>> {
+    let (from, to) = (ceil_second(span.from).as_second(), span.to.as_second());
+    let limit = whole(span.limit as u64);
+    let sql = "SELECT body FROM occurrences WHERE cron = $1 AND scheduled BETWEEN $2 AND $3 \
+               ORDER BY scheduled DESC, kind DESC LIMIT $4";
+    let query = sqlx::query(sql).bind(cron).bind(from).bind(to).bind(limit);
+    let mut found: Vec<Occurrence> = desk.bodies(query).await?;
+    // Several in a row may have begun before it.
+    let sql = "SELECT body FROM occurrences WHERE cron = $1 AND kind = 'range' AND last >= $2 AND scheduled < $2 \
+               ORDER BY last LIMIT $3";
+    let mut begun: Vec<Occurrence> = desk.bodies(sqlx::query(sql).bind(cron).bind(from).bind(limit)).await?;
+    begun.sort_by_key(|occurrence| std::cmp::Reverse(occurrence.place()));
+    found.extend(begun);
+    found.truncate(span.limit);
+    Ok(found)
 }
 
 /// Part of the record. Several in a row may have begun before it, and are found by their end: history that

@@ -114,6 +114,13 @@ pub(super) fn jobs(
     list_of_jobs(filter, state.as_ref()).page(connection, page, body, |job: &Job| job.id.clone())
 }
 
+/// The latest job of each of these cron jobs: one look at an index for each.
+pub(super) fn latest_jobs(connection: &Connection, crons: &[String]) -> Answer<Vec<Job>> {
+    let sql = "SELECT body FROM jobs INDEXED BY jobs_of_cron WHERE cron = ?1 ORDER BY id DESC LIMIT 1";
+    let latest = crons.iter().filter_map(|cron| one(connection, sql, &[cron], body).transpose());
+    latest.collect()
+}
+
 fn list_of_jobs<'v>(filter: &'v JobFilter, state: Option<&'v &'static str>) -> List<'v> {
     let mut conditions: Vec<Condition<'_>> = Vec::new();
     if let Some(state) = state {

@@ -165,6 +165,10 @@ pub(crate) fn cells(what: &WhatView) -> (&str, &str, String) {
             (first, outcome, format!("{at_least}{count} {periods} up to {last}: {}", reason_words(reason)))
         }
         WhatView::Manual { run, pid } => (run, "started", format!("by hand, pid {pid}")),
+        WhatView::Paused { .. } => ("-", "paused", "nothing starts until it is resumed".into()),
+        WhatView::Resumed { since } => {
+            ("-", "resumed", format!("it was paused since {}", PeriodId::new(*since)))
+        }
         WhatView::Completed { run, exit, started_at, ended_at, .. } => {
             let took = ended_at.duration_since(*started_at).as_secs_f64();
             match exit {

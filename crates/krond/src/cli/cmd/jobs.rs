@@ -44,6 +44,7 @@ fn text(jobs: &[JobView]) -> String {
     for job in jobs {
         let next = match (&job.next, &job.held) {
             (_, Some(_)) => "held".into(),
+            (None, None) if job.paused_since.is_some() => "paused".into(),
             (Some(next), None) => next.chosen.map_or_else(|| "-".into(), |chosen| chosen.to_string()),
             (None, None) if job.suspended => "suspended".into(),
             (None, None) => "-".to_owned(),

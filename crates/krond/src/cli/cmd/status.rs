@@ -45,7 +45,9 @@ fn text(status: &StatusView) -> String {
         1 => ", 1 of a removed job".into(),
         several => format!(", {several} of removed jobs"),
     };
-    let _ = writeln!(text, "jobs:      {} ({} {runs} active{of_removed})", status.jobs, status.active);
+    let paused = if status.paused == 0 { String::new() } else { format!(", {} paused", status.paused) };
+    let _ =
+        writeln!(text, "jobs:      {} ({} {runs} active{of_removed}{paused})", status.jobs, status.active);
     let _ = match &status.next {
         Some(next) => {
             let chosen = next.chosen.map(|chosen| chosen.to_string()).unwrap_or_default();

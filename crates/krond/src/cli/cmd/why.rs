@@ -142,7 +142,7 @@ fn around(at: Timestamp, records: &[RecordView]) -> Vec<RecordView> {
     let when = |what: &WhatView| match what {
         WhatView::Outcome { chosen, period, .. } => chosen.or_else(|| parse(period)),
         WhatView::Passed { first, .. } => parse(first),
-        WhatView::Completed { .. } | WhatView::Manual { .. } => None,
+        _ => None,
     };
     let timed = || records.iter().filter_map(|record| Some((when(&record.what)?, &record.what)));
     let before = timed().filter(|(time, _)| *time <= at).max_by_key(|(time, _)| *time);
@@ -222,10 +222,15 @@ fn verdict(sight: &Sight<'_>, decision: &Decision, records: &[RecordView]) -> St
         WhatView::Outcome { outcome, reason, .. } | WhatView::Passed { outcome, reason, .. } => {
             Some((outcome.as_str(), reason.as_str()))
         }
-        WhatView::Completed { .. } | WhatView::Manual { .. } => None,
+        _ => None,
     });
+    let paused = paused_at(decision.chosen().unwrap_or(decision.window_start()), sight);
     match (outcome, decision.chosen()) {
+        (Some((outcome @ ("missed" | "skipped"), reason)), _) if paused.is_some() => {
+            format!("{outcome}: {}; {}", reason_words(reason), paused.unwrap_or_default())
+        }
         (Some((outcome, reason)), _) => format!("{outcome}: {}", reason_words(reason)),
+        (None, Some(_)) if !is_handled && paused.is_some() => paused.unwrap_or_default(),
         (None, _) if policy.suspend => "the job is suspended".into(),
         (None, None) => "no time of its window satisfies the constraints".into(),
         (None, Some(_)) if had_its_time => {
@@ -245,6 +250,23 @@ fn verdict(sight: &Sight<'_>, decision: &Decision, records: &[RecordView]) -> St
                 .into()
         }
     }
+}
+
+/// That the job is or was paused at a time, if so.
+fn paused_at(time: Timestamp, sight: &Sight<'_>) -> Option<String> {
+    let known = &sight.known;
+    if let Some(since) = known.state.as_ref().and_then(|state| state.paused)
+        && time >= since
+    {
+        return Some(format!("the job is paused, since {}", PeriodId::new(since)));
+    }
+    known.records.iter().rev().find_map(|record| match record.what {
+        WhatView::Resumed { since } if since <= time && time <= record.at => {
+            let (since, until) = (PeriodId::new(since), PeriodId::new(record.at));
+            Some(format!("the job was paused from {since} to {until}"))
+        }
+        _ => None,
+    })
 }
 
 /// Whether a period that is due is within its deadline.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use jiff::Timestamp;
+use kron_calendar::Calendar;
 use kron_core::Job;
 use krontab::{Entry, Zones};
 
@@ -105,23 +105,10 @@ fn first(events: &mut Vec<Event<'_>>, most: usize) {
     events.truncate(most);
 }
 
-/// The calendar. Lines end with CRLF, and none has more than 75 bytes.
+/// The calendar. The clock is asked only where nobody says --from.
 fn calendar(events: &[Event<'_>], span: Span) -> String {
-    let mut out = String::new();
-    let mut line = |text: &str| fold(&mut out, text);
-    line("BEGIN:VCALENDAR");
-    line("VERSION:2.0");
-    line(&format!("PRODID:-//Kron//krontab {}//EN", env!("CARGO_PKG_VERSION")));
-    line("CALSCALE:GREGORIAN");
+    let mut calendar = Calendar::new(concat!("krontab ", env!("CARGO_PKG_VERSION")), span.start());
     for Event { at, nominal, entry } in events {
-        line("BEGIN:VEVENT");
-        line(&format!("UID:{nominal}-{:016x}@kron.invalid", fingerprint(entry.identity())));
-        // When the event was written down. The clock is asked only where nobody says --from.
-        line(&format!("DTSTAMP:{}", compact(span.start())));
-        line(&format!("DTSTART:{}", compact(timestamp(*at))));
-        line("DURATION:PT0S");
-        line("TRANSP:TRANSPARENT");
-        line(&format!("SUMMARY:{}", escaped(&entry.name)));
         let mut about = String::new();
         if let Some(description) = &entry.description {
             let _ = writeln!(about, "{description}");
@@ -131,78 +118,13 @@ fn calendar(events: &[Event<'_>], span: Span) -> String {
         if entry.job.window().duration() != kron_schedule::Duration::ZERO {
             let _ = write!(about, ", window {}", entry.job.window());
         }
-        line(&format!("DESCRIPTION:{}", escaped(&about)));
-        line("END:VEVENT");
+        calendar.add(&kron_calendar::Event {
+            identity: entry.identity(),
+            nominal: timestamp(*nominal),
+            at: timestamp(*at),
+            summary: &entry.name,
+            description: &about,
+        });
     }
-    line("END:VCALENDAR");
-    out
-}
-
-/// `20260301T123000Z`
-fn compact(at: Timestamp) -> String {
-    time::utc(at).replace(['-', ':'], "")
-}
-
-/// A text as the value of a property.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' | ';' | ',' => out.extend(['\\', c]),
-            '\n' => out.push_str("\\n"),
-            c if c.is_control() => {}
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// The most bytes of a line, without its end.
-const LINE_MAX: usize = 75;
-
-/// Writes a line, going on in the next, after a blank, where it is too long. No character is cut in two.
-fn fold(out: &mut String, text: &str) {
-    let mut length = 0;
-    for c in text.chars() {
-        if length + c.len_utf8() > LINE_MAX {
-            out.push_str("\r\n ");
-            length = 1;
-        }
-        out.push(c);
-        length += c.len_utf8();
-    }
-    out.push_str("\r\n");
-}
-
-/// FNV-1a: it only has to tell identities apart, and to be the same for ever.
-fn fingerprint(identity: &str) -> u64 {
-    identity
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_lines_go_on_in_the_next_and_no_character_is_cut() {
-        let mut out = String::new();
-        fold(&mut out, &"ü".repeat(80));
-        let lines: Vec<&str> = out.split("\r\n").collect();
-        assert_eq!(lines.len(), 4, "{out}");
-        assert!(lines.iter().all(|line| line.len() <= LINE_MAX));
-        assert!(lines[1].starts_with(' ') && lines[3].is_empty());
-        assert_eq!(out.replace("\r\n ", "").trim_end(), "ü".repeat(80));
-        let mut short = String::new();
-        fold(&mut short, &"x".repeat(75));
-        assert_eq!(short, format!("{}\r\n", "x".repeat(75)));
-    }
-
-    #[test]
-    fn what_has_a_meaning_is_escaped() {
-        assert_eq!(escaped("a;b,c\\d\ne\tf"), "a\\;b\\,c\\\\d\\nef");
-        assert_eq!(fingerprint(""), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(fingerprint("a"), 0xaf63_dc4c_8601_ec8c);
-    }
+    calendar.text()
 }
