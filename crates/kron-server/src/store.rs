@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
+use crate::bell::Bell;
 use crate::cron::{Compiled, Counting, Cron, Occurrence, Place, Registration};
 use crate::event::is_among;
 use crate::job::{Defaults, Job, Nack, Progress, State};
@@ -97,25 +98,10 @@ pub trait Store: Tokens {
     async fn crons(&self, enabled: Option<bool>, page: PageRequest) -> Answer<(Vec<Cron>, Page)>;
 
     /// Cron jobs whose name has a text in it, by name.
-    async fn find_crons(&self, text: &str, page: PageRequest) -> Answer<(Vec<Cron>, Page)> {
-        let (mut crons, _) = self.crons(None, PageRequest { limit: None, cursor: None, offset: 0 }).await?;
-        crons.retain(|cron| cron.definition.name.contains(text));
-        let total = crons.len() as u64;
-        let limit = page.limit.unwrap_or(total);
-        let most = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let crons = crons.into_iter().skip(most(page.offset)).take(most(limit)).collect();
-        Ok((crons, Page { total, limit, offset: page.offset, next: None }))
-    }
+    async fn find_crons(&self, text: &str, page: PageRequest) -> Answer<(Vec<Cron>, Page)>;
 
     /// The cron jobs that fire next, the soonest first.
-    async fn soonest_crons(&self, most: usize) -> Answer<Vec<Cron>> {
-        let (mut crons, _) =
-            self.crons(Some(true), PageRequest { limit: None, cursor: None, offset: 0 }).await?;
-        crons.retain(|cron| cron.next_run_at.is_some());
-        crons.sort_by_key(|cron| cron.next_run_at);
-        crons.truncate(most);
-        Ok(crons)
-    }
+    async fn soonest_crons(&self, most: usize) -> Answer<Vec<Cron>>;
 
     /// Settles what cron jobs have due, some at a time. Says whether there is more of it.
     async fn turn(&self, stamp: Timestamp, actual: Timestamp) -> Answer<bool>;
@@ -127,21 +113,7 @@ pub trait Store: Tokens {
     async fn occurrences(&self, name: &str, span: Span) -> Answer<Vec<Occurrence>>;
 
     /// The newest of what the record says of a cron job from one time up to another, the newest first.
-    async fn latest_occurrences(&self, name: &str, span: Span) -> Answer<Vec<Occurrence>> {
-        let (most, mut span) = (span.limit, Span { limit: LATEST_STEP, ..span });
-        let mut latest = std::collections::VecDeque::new();
-        loop {
-            let found = self.occurrences(name, span.clone()).await?;
-            let is_last = found.len() < LATEST_STEP;
-            span.after = found.last().map(Occurrence::place);
-            latest.extend(found);
-            let excess = latest.len().saturating_sub(most);
-            latest.drain(..excess);
-            if is_last {
-                return Ok(latest.into_iter().rev().collect());
-            }
-        }
-    }
+    async fn latest_occurrences(&self, name: &str, span: Span) -> Answer<Vec<Occurrence>>;
 
     /// What the record says of one time.
     async fn occurrence_at(&self, name: &str, at: Timestamp) -> Answer<Option<Occurrence>>;
@@ -188,6 +160,9 @@ pub trait Store: Tokens {
     /// When time alone will next change something.
     fn due(&self) -> watch::Receiver<Due>;
 
+    /// What wakes whoever waits for work.
+    fn bell(&self) -> &Arc<Bell>;
+
     /// The number of the last event.
     fn last_event(&self) -> watch::Receiver<u64>;
 
@@ -211,9 +186,6 @@ pub trait Tokens: Send + Sync {
     /// Writes down that tokens were used. Names of none are ignored.
     async fn note_use(&self, names: Vec<String>, now: Timestamp) -> Answer<()>;
 }
-
-/// How many entries of a record are read at once to find the newest, by stores that cannot read backwards.
-const LATEST_STEP: usize = 1_000;
 
 /// When time alone will next change something.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
