@@ -35,7 +35,7 @@ struct Rates {
 }
 
 pub fn measure(binary: &Path, place: &Place) {
-    let url = place.create("kron");
+    let url = place.create("jobs");
     place.create("bare");
     place.create("peer");
     place.sql("bare", "CREATE TABLE rows (id text PRIMARY KEY, body text NOT NULL)");
