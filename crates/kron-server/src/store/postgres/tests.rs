@@ -205,9 +205,15 @@ fn what_is_registered_at_one_node_is_fired_by_the_other_and_a_node_that_ends_is_
         while first.turn(due, due).await.unwrap() {}
         assert_eq!(second.cron("there").await.unwrap().unwrap().run_count, 1);
 
-        let cluster = second.cluster().await.unwrap();
-        let leader = cluster.leader.unwrap();
-        assert_eq!((leader.node.as_str(), cluster.nodes.len()), (first.core.node.as_str(), 2));
+        let leader = second.cluster().await.unwrap().leader.unwrap();
+        assert_eq!(leader.node, first.core.node);
+        // Each says of itself that it is there.
+        let both = async {
+            while second.cluster().await.unwrap().nodes.len() < 2 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, both).await.unwrap();
         #[expect(clippy::disallowed_methods, reason = "how long it takes is the question")]
         let asked = Instant::now();
         first.retire().await;
