@@ -46,8 +46,20 @@ def tool(name):
     return found[-1] if found else name
 
 
+# Where ports are looked for. Those that run side by side have ranges of their own, below the ports that the host gives
+# to connections: one that is free now is still free when its server starts.
+PORTS = iter(())
+
+
 def free_port():
     """A port that nobody listens on just now."""
+    for port in PORTS:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -66,7 +78,7 @@ def wait_until(is_so, seconds, every=0.1):
 class Database:
     """A PostgreSQL of its own, in a directory of its own. It does not run as root."""
 
-    def __init__(self, base):
+    def __init__(self, base, durable=False):
         self.base = pathlib.Path(base)
         self.port = free_port()
         self.data = self.base / "data"
@@ -79,7 +91,8 @@ class Database:
         with open(self.data / "postgresql.conf", "a") as conf:
             conf.write(
                 f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{self.base}'\n"
-                "fsync = off\ntrack_commit_timestamp = on\nmax_connections = 200\nlog_min_messages = warning\n"
+                "track_commit_timestamp = on\nmax_connections = 200\nlog_min_messages = warning\n"
+                f"fsync = {'on' if durable else 'off'}\n"
             )
         self.start()
         self.sql("CREATE DATABASE kron", database="postgres")

@@ -4,27 +4,39 @@
 The leader is killed, ended, stopped and let go on, cut off both ways or one way, left with a connection that nobody
 answers, or has its commits cut off after they were sent; the database is restarted, stopped as in a crash, or ends
 all connections. Meanwhile jobs are pushed. The oracle then judges: no occurrence twice, every second accounted for
-with one catch-up after what nobody saw, epochs in order, no job lost that was answered for, and nobody without a
-leader for more than 30 s (3 s where the leader was asked to end).
+with one catch-up after what nobody saw, epochs in order, no job lost that was answered for, nobody without a leader
+for more than 30 s (3 s where the leader was asked to end), and a webhook that was told of every fire, in order, and
+again only where a fault came in between.
 """
 
 import argparse
 import collections
 import concurrent.futures
+import http.server
+import json
+import pathlib
 import random
 import signal
 import sys
+import tempfile
 import threading
 import time
 import uuid
 
+import cluster as cluster_module
 from cluster import Cluster, failovers, judge, wait_until
 
 # What makes another node lead, and the longest that it may take.
 HURTS = {"kill": 30, "term": 3, "stop": 30, "cut": 30, "deaf-back": 30, "deaf-there": 30, "half-open": 30}
 
 # What may or may not.
-SHAKES = ("commits", "terminate", "restart", "crash")
+SHAKES = ("commits", "terminate", "restart", "crash", "blink")
+
+# How long a leader that only blinks is stopped: up to the end of its lease, or just not.
+BLINK_MAX = 14
+
+# So many ports has each of those that run side by side, from this one on.
+SHARD_PORTS, FIRST_PORT = 40, 21000
 
 # How long nobody may lead while the database itself is away for a moment as well.
 SHAKEN_MAX = 60
@@ -47,6 +59,81 @@ class Pusher(threading.Thread):
                 self.kept.append(job)
             elif status not in (0, 500, 503):
                 raise RuntimeError(f"a job was refused: {status} {answer}")
+
+
+class Receiver(http.server.ThreadingHTTPServer):
+    """Is told of events by a webhook, and remembers in which order."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Hook)
+        self.told, self.lock, self.since = [], threading.Lock(), "0"
+        self.address = f"127.0.0.1:{self.server_address[1]}"
+        # What allows a server to call it.
+        self.settings = pathlib.Path(tempfile.mkstemp(prefix="kron-hook-", suffix=".toml")[1])
+        self.settings.write_text(f'[webhooks]\nhttp = true\nallow = ["{self.address}"]\n')
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def subscribe(self, cluster):
+        """Lets a node tell it of every fire from now on."""
+        body = {"url": f"http://{self.address}/hook", "types": ["cron.triggered"]}
+        status, answer = cluster.nodes[0].ask("POST", "/kron/v1/webhooks", body)
+        if status != 201:
+            raise RuntimeError(f"could not make a webhook: {status} {answer}")
+        self.since = cluster.database.sql("SELECT coalesce(max(seq), 0) FROM events")[0][0]
+
+    def end(self):
+        """Takes no more."""
+        self.shutdown()
+        self.server_close()
+        self.settings.unlink()
+
+
+class Hook(http.server.BaseHTTPRequestHandler):
+    """One request of a webhook."""
+
+    def do_POST(self):  # the name is Python's
+        """Remembers which event it is about."""
+        event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with self.server.lock:
+            self.server.told.append(event["id"])
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        """Says nothing."""
+
+
+def misheard(events, told, faults):
+    """What is wrong about what a webhook was told, of events in their order and after so many faults."""
+    place = {event: at for at, event in enumerate(events)}
+    first = [place[event] for event in dict.fromkeys(told) if event in place]
+    wrong = [f"a webhook was never told of {len(events) - len(first)} fires"] if len(first) < len(events) else []
+    if first != sorted(first):
+        wrong.append("a webhook was told of fires in another order")
+    often = max(collections.Counter(told).values(), default=0)
+    if often > 1 + faults:
+        wrong.append(f"a webhook was told of one fire {often} times, after {faults} faults")
+    return wrong
+
+
+def hear_out(cluster, receiver, faults):
+    """Waits until the webhook has been told of everything up to now. Says what is wrong, and how often it was told again."""
+    sql = f"SELECT id FROM events WHERE type = 'cron.triggered' AND seq > {receiver.since} ORDER BY seq"
+    events = [event for (event,) in cluster.database.sql(sql)]
+    # It is told one after the other, and may be behind. As long as there is more, it is not lost.
+    while not set(events) <= set(receiver.told):
+        before = len(receiver.told)
+        if not wait_until(lambda: len(receiver.told) > before, 60):
+            break
+    with receiver.lock:
+        told = list(receiver.told)
+    wrong = misheard(events, told, faults)
+    if not misheard(events, [event for event in told if event != events[0]], faults) or not misheard(events, told[::-1], faults):
+        wrong.append("the oracle does not see what a webhook was not told, or in another order")
+    return wrong, len(told) - len(set(told))
 
 
 def hurt(cluster, kind, pause):
@@ -91,6 +178,12 @@ def shake(cluster, kind):
         wait_until(lambda: all(node.link.commits_to_cut <= 0 for node in cluster.nodes), 30)
         for node in cluster.nodes:
             node.link.commits_to_cut = 0
+    elif kind == "blink":
+        node = cluster.leader()
+        if node is not None:
+            node.signal(signal.SIGSTOP)
+            time.sleep(random.uniform(1, BLINK_MAX))
+            node.signal(signal.SIGCONT)
     elif kind == "terminate":
         cluster.database.sql(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'kron-server%'"
@@ -126,9 +219,13 @@ def plants(cluster):
 def run(program, number, count, pause, seed, options):
     """One cluster, hurt so many times. Returns failovers by kind, counts and complaints."""
     random.seed(seed + number)
-    cluster = Cluster(program, options=options)
+    first = FIRST_PORT + number * SHARD_PORTS
+    cluster_module.PORTS = iter(range(first, first + SHARD_PORTS))
+    receiver = Receiver()
+    cluster = Cluster(program, options=(*options, "--config", str(receiver.settings)))
     complaints, took, shaken = [], [], collections.Counter()
     try:
+        receiver.subscribe(cluster)
         pusher = Pusher(cluster)
         pusher.start()
         kinds = []
@@ -151,6 +248,8 @@ def run(program, number, count, pause, seed, options):
         pusher.ending.set()
         pusher.join(timeout=30)
         complaints += cluster.judge(pusher.kept)
+        misheard_of, told_again = hear_out(cluster, receiver, len(faults))
+        complaints += misheard_of
         for began, seconds in failovers(cluster.database):
             # A reign ends with what came last before the next began.
             causes = [kind for at, kind in faults if at <= began + seconds]
@@ -164,13 +263,17 @@ def run(program, number, count, pause, seed, options):
             "pushed": len(pusher.kept),
             "tried": pusher.tried,
             "commits cut": sum(node.link.commits_cut for node in cluster.nodes),
-            **{f"{kind} of the database": n for kind, n in shaken.items() if kind != "commits"},
+            **{f"{kind} of the database": n for kind, n in shaken.items() if kind not in ("commits", "blink")},
+            "short stops": shaken["blink"],
+            "told a webhook": len(set(receiver.told)),
+            "told again": told_again,
         }
         complaints += plants(cluster)
     except (RuntimeError, OSError) as error:
         complaints.append(str(error))
         counts = {}
     cluster.end(keep=bool(complaints))
+    receiver.end()
     if complaints:
         complaints.append(f"  what is left is in {cluster.base}")
     return took, counts, complaints
@@ -181,16 +284,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("server", help="the kron-server to run")
     parser.add_argument("--failovers", type=int, default=7, help="how many in all")
-    parser.add_argument("--side-by-side", type=int, default=1, help="how many clusters")
+    parser.add_argument("--shards", type=int, default=1, help="how many clusters at once, each with a database")
     parser.add_argument("--pause", type=float, default=5, help="how long a hurt lasts at most after another leads, in s")
     parser.add_argument("--seed", type=int, default=1, help="of the order of things")
     arguments = parser.parse_args()
     began, all_took, counts, complaints = time.monotonic(), [], collections.Counter(), []
-    each = -(-arguments.failovers // arguments.side_by_side)
-    with concurrent.futures.ThreadPoolExecutor(arguments.side_by_side) as pool:
+    each = -(-arguments.failovers // arguments.shards)
+    # Processes, so that none of them waits for another's links.
+    with concurrent.futures.ProcessPoolExecutor(arguments.shards) as pool:
         runs = [
             pool.submit(run, arguments.server, number, each, arguments.pause, arguments.seed, ())
-            for number in range(arguments.side_by_side)
+            for number in range(arguments.shards)
         ]
         for done in runs:
             took, counted, wrong = done.result()

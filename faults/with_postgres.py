@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Runs a command with a PostgreSQL of its own: KRON_TEST_POSTGRES says where it is.
 
-    faults/with_postgres.py COMMAND [ARGUMENT...]
+    faults/with_postgres.py [--durable] COMMAND [ARGUMENT...]
+
+Nothing of it outlives the command, so it does not wait for the disk, unless --durable says so.
 """
 
 import os
@@ -15,11 +17,15 @@ from cluster import Database
 
 def main():
     """Starts the database, runs the command, and cleans up."""
-    base = tempfile.mkdtemp(prefix="kron-postgres-", dir="/tmp")
-    database = Database(base)
+    command = sys.argv[1:]
+    durable = command[:1] == ["--durable"]
+    base = tempfile.mkdtemp(prefix="kron-postgres-", dir=os.environ.get("KRON_BENCH_DIR", "/tmp"))
+    database = Database(base, durable)
     try:
         place = f"postgres://kron@127.0.0.1:{database.port}"
-        status = subprocess.run(sys.argv[1:], env={**os.environ, "KRON_TEST_POSTGRES": place}).returncode
+        pid = (database.data / "postmaster.pid").read_text().split()[0]
+        world = {**os.environ, "KRON_TEST_POSTGRES": place, "KRON_TEST_POSTGRES_PID": pid}
+        status = subprocess.run(command[durable:], env=world).returncode
     finally:
         database.stop("immediate")
         shutil.rmtree(base, ignore_errors=True)

@@ -1,7 +1,9 @@
 //! A kron-server as a process of its own, in a directory of its own.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -12,7 +14,13 @@ pub struct Server {
 }
 
 impl Server {
+    /// One that keeps everything in SQLite, in its own directory.
     pub fn start(binary: &Path) -> Server {
+        Server::start_on(binary, None)
+    }
+
+    /// One on a PostgreSQL database, if one is named.
+    pub fn start_on(binary: &Path, database: Option<&str>) -> Server {
         let home = tempfile::Builder::new().prefix("kron-bench").tempdir_in(place()).unwrap();
         let settings = home.path().join("settings.toml");
         // Everybody comes from this host.
@@ -21,8 +29,11 @@ impl Server {
         let mut process = Command::new(binary)
             .arg("--config")
             .arg(settings)
-            .args(["--listen", "127.0.0.1:0", "--data"])
-            .arg(home.path().join("data"))
+            .args(["--listen", "127.0.0.1:0"])
+            .args(match database {
+                Some(url) => ["--database", url, "--database-direct", url].map(OsString::from).to_vec(),
+                None => vec!["--data".into(), home.path().join("data").into()],
+            })
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
@@ -46,11 +57,15 @@ impl Server {
 
     /// The processor time that it has used, in seconds.
     pub fn cpu(&self) -> f64 {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
-        let rest = stat.rsplit(')').next().unwrap();
-        let ticks = |at: usize| rest.split_whitespace().nth(at).unwrap().parse::<f64>().unwrap();
-        (ticks(11) + ticks(12)) / rustix::param::clock_ticks_per_second() as f64
+        ticks(self.process.id(), 11..13) as f64 / rustix::param::clock_ticks_per_second() as f64
     }
+}
+
+/// The sum of some numbers in the status of a process, from its state on. None is left of one that is gone.
+pub fn ticks(process: u32, columns: Range<usize>) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let rest: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    rest.get(columns).unwrap_or_default().iter().map(|ticks| ticks.parse::<u64>().unwrap_or(0)).sum()
 }
 
 /// Where databases are: on a real disk, which the directory for temporary files need not be.

@@ -14,6 +14,9 @@ use crate::server::Server;
 
 const FOLLOWERS: usize = 10_000;
 
+/// What all of them may cost, in MB.
+const MEMORY_GOAL: u64 = 256;
+
 pub fn measure(binary: &Path) {
     // Each is a file, here and in the server, which inherits what is allowed here.
     let most = getrlimit(Resource::Nofile).maximum;
@@ -58,7 +61,9 @@ pub fn measure(binary: &Path) {
     line("health, 1 client", done, took, each);
     let (most, now) = server.memory();
     println!(
-        "memory {before} MB before, {now} MB now, {most} MB at most; {:.1} s of processor time",
+        "memory {before} MB before, {now} MB now, {most} MB at most ({:.1} KB for each); {:.1} s of processor time",
+        (most - before) as f64 * 1_024.0 / FOLLOWERS as f64,
         server.cpu()
     );
+    println!("  {} {MEMORY_GOAL} MB", if most <= MEMORY_GOAL { "within" } else { "NOT within" });
 }

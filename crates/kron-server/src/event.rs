@@ -1,7 +1,8 @@
 //! What happened, for whoever wants to follow it.
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::times::stamp;
 
@@ -47,22 +48,37 @@ impl Event {
 
     /// As it is sent and stored, under an id.
     #[must_use]
-    pub fn view(&self, id: &str, source: &str) -> Value {
+    pub fn view<'e>(&'e self, id: &'e str, source: &'e str) -> View<'e> {
         let time = stamp(self.time);
-        let mut view = json!({
-            "specversion": "1.0",
-            "id": id,
-            "type": self.kind,
-            "source": source,
-            "time": time,
-            "subject": self.subject,
-            "data": self.data,
-        });
         // The cron specification has other names for the same.
-        if self.kind.starts_with("cron.") {
-            view["event"] = json!(self.kind);
-            view["timestamp"] = json!(time);
+        let is_cron = self.kind.starts_with("cron.");
+        View {
+            specversion: "1.0",
+            id,
+            kind: self.kind,
+            source,
+            subject: &self.subject,
+            event: is_cron.then_some(self.kind),
+            timestamp: is_cron.then(|| time.clone()),
+            time,
+            data: &self.data,
         }
-        view
     }
+}
+
+/// An event as it is sent and stored.
+#[derive(Debug, Serialize)]
+pub struct View<'e> {
+    specversion: &'static str,
+    id: &'e str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    source: &'e str,
+    time: String,
+    subject: &'e str,
+    data: &'e Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timestamp: Option<String>,
 }

@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use hyper::body::Bytes;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use crate::refusal::{Code, Refusal};
+use crate::sse;
 use crate::store::{After, EventQuery, Events, Store, Stored};
 
 /// How many events are kept here at most, and how many bytes of them.
@@ -26,6 +28,9 @@ const PAGE: usize = 1_000;
 /// How often everybody is woken at most. What happens meanwhile is told together.
 const PACE: Duration = Duration::from_millis(20);
 
+/// How many of those who have fallen behind read the store at once. Everybody else reads it too.
+const CATCHING_UP_MAX: usize = 2;
+
 /// How long to wait after the store has failed.
 const BACK_OFF: Duration = Duration::from_secs(1);
 
@@ -36,22 +41,39 @@ pub struct Feed {
     /// The number up to which they were read.
     through: watch::Sender<u64>,
     followers: AtomicUsize,
+    catching_up: Semaphore,
 }
 
 /// All events with a number above `after` and up to `through`.
 #[derive(Debug, Default)]
 struct Recent {
-    events: VecDeque<Arc<Stored>>,
+    events: VecDeque<Told>,
     bytes: usize,
     after: u64,
     through: u64,
+}
+
+/// An event, and how it is sent: written once, and shared by all who follow.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// The event.
+    pub event: Arc<Stored>,
+    /// As a server-sent event.
+    pub sent: Bytes,
+}
+
+impl From<Stored> for Told {
+    fn from(event: Stored) -> Told {
+        let sent = sse::event(&event.kind, Some(&event.id), event.body.get());
+        Told { event: Arc::new(event), sent }
+    }
 }
 
 /// What there is after a place.
 #[derive(Debug)]
 pub enum Look {
     /// This comes next.
-    Event(Arc<Stored>),
+    Event(Told),
     /// It is no longer here: the store has it.
     Behind,
     /// Nothing up to that number.
@@ -67,6 +89,7 @@ impl Feed {
             recent: RwLock::new(recent),
             through: watch::Sender::new(last_event),
             followers: AtomicUsize::new(0),
+            catching_up: Semaphore::new(CATCHING_UP_MAX),
         }
     }
 
@@ -98,6 +121,11 @@ impl Feed {
         self.recent.read().unwrap_or_else(PoisonError::into_inner).after
     }
 
+    /// Waits for a turn to read the store. None when there will be no more.
+    pub async fn catch_up(&self) -> Option<SemaphorePermit<'_>> {
+        self.catching_up.acquire().await.ok()
+    }
+
     /// What comes after the event of a number, of those that somebody wants.
     #[must_use]
     pub fn look(&self, after: u64, query: &EventQuery) -> Look {
@@ -105,9 +133,9 @@ impl Feed {
         if after < recent.after {
             return Look::Behind;
         }
-        let begin = recent.events.partition_point(|event| event.number <= after);
-        match recent.events.range(begin..).find(|event| query.wants(event)) {
-            Some(event) => Look::Event(Arc::clone(event)),
+        let begin = recent.events.partition_point(|told| told.event.number <= after);
+        match recent.events.range(begin..).find(|told| query.wants(&told.event)) {
+            Some(told) => Look::Event(told.clone()),
             None => Look::Nothing(recent.through.max(after)),
         }
     }
@@ -154,13 +182,14 @@ impl Feed {
         }
         recent.through = recent.through.max(events.through);
         for event in events.events {
-            recent.bytes += weight(&event);
-            recent.events.push_back(Arc::new(event));
+            let told = Told::from(event);
+            recent.bytes += told.weight();
+            recent.events.push_back(told);
         }
         while recent.events.len() > EVENTS_MAX || recent.bytes > BYTES_MAX {
             let Some(oldest) = recent.events.pop_front() else { break };
-            recent.bytes -= weight(&oldest);
-            recent.after = oldest.number;
+            recent.bytes -= oldest.weight();
+            recent.after = oldest.event.number;
         }
         let through = recent.through;
         drop(recent);
@@ -168,8 +197,10 @@ impl Feed {
     }
 }
 
-fn weight(event: &Stored) -> usize {
-    size_of::<Stored>() + event.body.get().len() + event.subject.len()
+impl Told {
+    fn weight(&self) -> usize {
+        size_of::<Stored>() + self.event.body.get().len() + self.event.subject.len() + self.sent.len()
+    }
 }
 
 /// Somebody who follows.
@@ -218,7 +249,7 @@ mod tests {
     fn told(feed: &Feed, after: u64, types: &[&str]) -> String {
         let types = types.iter().map(|&kind| kind.to_owned()).collect();
         match feed.look(after, &EventQuery { types, ..EventQuery::default() }) {
-            Look::Event(event) => event.id.clone(),
+            Look::Event(told) => told.event.id.clone(),
             Look::Behind => "behind".into(),
             Look::Nothing(through) => format!("nothing up to {through}"),
         }
@@ -248,7 +279,7 @@ mod tests {
         assert_eq!(told(&feed, 4, &[]), "behind");
         assert_eq!(told(&feed, 5, &[]), "evt_6");
         let large = |number| {
-            let text = format!("\"{}\"", "x".repeat(BYTES_MAX / 4));
+            let text = format!("\"{}\"", "x".repeat(BYTES_MAX / 8));
             Stored { body: RawValue::from_string(text).unwrap(), ..event(number, "a") }
         };
         take(&feed, (most + 6..most + 16).map(large), most + 15);

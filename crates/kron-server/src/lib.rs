@@ -18,6 +18,7 @@
 #![recursion_limit = "256"]
 
 pub mod app;
+pub mod bell;
 pub mod board;
 pub mod clock;
 pub mod cron;
@@ -48,6 +49,7 @@ pub mod retry;
 pub mod routes;
 pub mod serve;
 pub mod settings;
+pub mod sse;
 pub mod store;
 pub mod times;
 pub mod timezones;

@@ -7,16 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{Request, Response};
+use axum::http::{Request, Response, header};
+use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::runtime::{Handle, Runtime};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
@@ -49,6 +52,8 @@ pub struct Listener {
     pub limits: Arc<Limits>,
     /// What answers.
     pub router: Router,
+    /// Where those who follow events are told of them.
+    pub followers: Handle,
     /// Becomes true when the server ends.
     pub ending: watch::Receiver<bool>,
 }
@@ -67,6 +72,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What the reader of a connection holds at most, beside what a head may have.
 const BUFFER_BYTES: usize = 64 * 1024;
+
+/// How much of an answer the host keeps for a client that does not take it, beside what is on its way.
+const UNSENT_BYTES: u32 = 64 * 1024;
 
 impl Listener {
     /// Serves until the server ends, and then for as long as requests under way may take.
@@ -98,6 +106,7 @@ impl Listener {
                 arrival,
                 tls: self.tls.as_ref().map(|config| Arc::clone(&config.borrow())),
                 router: self.router.clone(),
+                followers: self.followers.clone(),
                 ending: self.ending.clone(),
             };
             connections.spawn(async move {
@@ -124,6 +133,7 @@ struct Conversation {
     arrival: Arrival,
     tls: Option<Arc<ServerConfig>>,
     router: Router,
+    followers: Handle,
     ending: watch::Receiver<bool>,
 }
 
@@ -131,21 +141,26 @@ impl Conversation {
     async fn carry_on(self, stream: TcpStream) -> Result<(), String> {
         // Answers are written whole; waiting for more to send with them would only delay them.
         let _ = stream.set_nodelay(true);
+        // Whoever takes nothing of its answer costs the host no more than this.
+        let _ = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES);
         let limits = Arc::clone(&self.arrival.limits);
         let glance = self.arrival.glance;
         let within = |usual: Duration| if glance { usual.min(GLANCE) } else { usual };
         let pace = Pace::new(&limits, within(limits.first_byte));
         let stream = Paced::new(stream, Arc::clone(&pace));
-        let talk = async {
-            let Some(config) = self.tls.clone() else { return self.talk(stream, pace).await };
-            pace.busy();
-            let handshake = TlsAcceptor::from(config).accept(stream);
-            let stream = tokio::time::timeout(within(limits.tls_handshake), handshake)
-                .await
-                .map_err(|_| "the handshake of TLS took too long")?
-                .map_err(|error| format!("no TLS: {error}"))?;
-            pace.expect(within(limits.first_byte));
-            self.talk(stream, pace).await
+        // What only some conversations need is put where others do not have to keep room for it.
+        let talk: BoxFuture<'_, _> = match self.tls.clone() {
+            None => Box::pin(self.talk(stream, pace)),
+            Some(config) => Box::pin(async {
+                pace.busy();
+                let handshake = TlsAcceptor::from(config).accept(stream);
+                let stream = tokio::time::timeout(within(limits.tls_handshake), handshake)
+                    .await
+                    .map_err(|_| "the handshake of TLS took too long")?
+                    .map_err(|error| format!("no TLS: {error}"))?;
+                pace.expect(within(limits.first_byte));
+                self.talk(stream, pace).await
+            }),
         };
         if !glance {
             return talk.await;
@@ -155,21 +170,38 @@ impl Conversation {
             .unwrap_or_else(|_| Err("there was no room for it".into()))
     }
 
+    /// Answers requests. Once one of them is answered by a stream of events, which may last for days, the conversation
+    /// goes on among those who follow.
     async fn talk<I>(&self, io: I, pace: Arc<Pace>) -> Result<(), String>
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let router = TowerToHyperService::new(self.router.clone());
-        let service = service_fn(|mut request: Request<Incoming>| {
-            pace.busy();
-            request.extensions_mut().insert(self.arrival.clone());
-            let (answer, pace) = (router.call(request), Arc::clone(&pace));
-            async move {
-                let Ok::<Response<_>, Infallible>(response) = answer.await;
-                Ok::<_, Infallible>(response.map(|body| Answering::new(body, pace)))
-            }
-        });
-        let limits = &self.arrival.limits;
+        let streams = Arc::new(Notify::new());
+        let mut connection = Box::pin(self.connection(io, pace, Arc::clone(&streams)));
+        tokio::select! {
+            ended = &mut connection => return ended,
+            () = streams.notified() => {}
+        }
+        // It ends when this does.
+        let mut following = JoinSet::new();
+        following.spawn_on(connection, &self.followers);
+        match following.join_next().await {
+            Some(Ok(ended)) => ended,
+            Some(Err(error)) => Err(error.to_string()),
+            None => Ok(()),
+        }
+    }
+
+    fn connection<I>(
+        &self,
+        io: I,
+        pace: Arc<Pace>,
+        streams: Arc<Notify>,
+    ) -> impl Future<Output = Result<(), String>> + Send + 'static
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let limits = Arc::clone(&self.arrival.limits);
         let mut protocol = http1::Builder::new();
         protocol
             .timer(TokioTimer::new())
@@ -181,19 +213,75 @@ impl Conversation {
         if limits.header_count != Limits::default().header_count {
             protocol.max_headers(limits.header_count);
         }
-        let mut connection = std::pin::pin!(protocol.serve_connection(TokioIo::new(io), service));
-        let mut ending = self.ending.clone();
-        let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = over(&mut ending) => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
+        let (arrival, router) = (self.arrival.clone(), TowerToHyperService::new(self.router.clone()));
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            pace.busy();
+            request.extensions_mut().insert(arrival.clone());
+            let (answer, pace, streams) = (router.call(request), Arc::clone(&pace), Arc::clone(&streams));
+            async move {
+                let Ok::<Response<_>, Infallible>(response) = answer.await;
+                if is_stream(&response) {
+                    streams.notify_one();
+                }
+                Ok::<_, Infallible>(response.map(|body| Answering::new(body, pace)))
             }
-        };
-        ended.map_err(|error| match std::error::Error::source(&error) {
-            Some(source) => format!("{error}: {source}"),
-            None => error.to_string(),
-        })
+        });
+        let mut ending = self.ending.clone();
+        async move {
+            let mut connection = std::pin::pin!(protocol.serve_connection(TokioIo::new(io), service));
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = over(&mut ending) => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            ended.map_err(|error| match std::error::Error::source(&error) {
+                Some(source) => format!("{error}: {source}"),
+                None => error.to_string(),
+            })
+        }
+    }
+}
+
+fn is_stream<B>(response: &Response<B>) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
+}
+
+/// A thread of their own for those who follow events: however many they are, and however much they are sent at once,
+/// everybody else gets a share of the processor as before.
+#[derive(Debug)]
+pub struct Followers(Option<Runtime>);
+
+impl Followers {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    ///
+    /// If the host has none to give.
+    pub fn start() -> Result<Followers, String> {
+        let mut thread = tokio::runtime::Builder::new_multi_thread();
+        let runtime = thread.worker_threads(1).thread_name("kron-follow").enable_all().build();
+        runtime.map(|runtime| Followers(Some(runtime))).map_err(|error| format!("no thread for it: {error}"))
+    }
+
+    /// Where to go on with those who follow.
+    ///
+    /// # Panics
+    ///
+    /// Never: the thread is there for as long as this is.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.0.as_ref().expect("it is taken by nobody else").handle().clone()
+    }
+}
+
+impl Drop for Followers {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a transaction leaves to be counted and logged once it is durable: what was undone is told to nobody.
+//! What a transaction leaves to be counted, logged and woken for once it is durable: what was undone is told to nobody.
 
 use std::time::Duration;
 
@@ -7,13 +7,14 @@ use kron_core::{Distribution, Job as Plan};
 use kron_zones::Zones;
 use serde_json::{Map, Value, json};
 
+use crate::bell::Bell;
 use crate::cron::{Compiled, Cron, Occurrence, Reason};
 use crate::metrics::Metrics;
 
 /// The target of the lines from which fires can be computed again.
 pub const DECISIONS: &str = "kron::decision";
 
-/// Something to be counted or logged.
+/// Something to be counted or logged, or to wake somebody.
 #[derive(Debug)]
 pub enum Note {
     /// A job was made for an occurrence of a cron job.
@@ -29,6 +30,8 @@ pub enum Note {
         /// How many.
         count: u64,
     },
+    /// Jobs of a queue are ready for whoever waits for them; of none, a worker may have others than before.
+    Ready(Option<String>),
     /// An event of that kind was told.
     Told(&'static str),
 }
@@ -41,8 +44,8 @@ pub struct Fired {
     timezone: String,
     zones: String,
     anchor: Timestamp,
-    /// What `krontab batch` is asked to compute the chosen time again.
-    decide: String,
+    /// What the chosen time was chosen by; none if nobody logs it.
+    plan: Option<Plan>,
     scheduled: Timestamp,
     chosen: Timestamp,
     actual: Timestamp,
@@ -62,7 +65,7 @@ impl Fired {
             timezone: definition.timezone.clone(),
             zones: if is_logged { zones.database().to_string() } else { String::new() },
             anchor: cron.anchor,
-            decide: if is_logged { request(&compiled.plan, occurrence.scheduled) } else { String::new() },
+            plan: is_logged.then(|| compiled.plan.clone()),
             scheduled: occurrence.scheduled,
             chosen: occurrence.chosen.unwrap_or(occurrence.scheduled),
             actual: occurrence.actual,
@@ -77,12 +80,15 @@ impl Fired {
     }
 
     fn log(&self) {
+        let Some(plan) = &self.plan else { return };
         let (scheduled, chosen, actual) = (self.scheduled, self.chosen, self.actual);
+        // What `krontab batch` is asked to compute the chosen time again.
+        let decide = request(plan, scheduled);
         tracing::info!(
             target: DECISIONS,
             cron = self.cron, scheduled = %scheduled, chosen = %chosen, actual = %actual, job = self.job,
             expression = self.expression, timezone = self.timezone, anchor = %self.anchor,
-            seed_hash = self.seed_hash, zones = self.zones, decide = self.decide, "fired",
+            seed_hash = self.seed_hash, zones = self.zones, decide, "fired",
         );
     }
 }
@@ -113,6 +119,15 @@ fn request(plan: &Plan, nominal: Timestamp) -> String {
 }
 
 impl Note {
+    /// Wakes whom it concerns.
+    pub fn wake(&self, bell: &Bell) {
+        match self {
+            Note::Ready(Some(queue)) => bell.ring(queue),
+            Note::Ready(None) => bell.ring_all(),
+            Note::Fired(_) | Note::Settled { .. } | Note::Told(_) => {}
+        }
+    }
+
     /// Counts and logs it. The transaction took so long.
     pub fn take(self, metrics: &Metrics, took: Duration) {
         match self {
@@ -125,6 +140,7 @@ impl Note {
                 metrics.settled(reason, count);
                 tracing::info!(cron, %scheduled, reason = reason.name(), count, "no job was made");
             }
+            Note::Ready(_) => {}
             Note::Told(kind) => metrics.told(kind),
         }
     }

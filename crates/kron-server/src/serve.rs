@@ -17,7 +17,7 @@ use crate::feed::Feed;
 use crate::gate::{Failures, Gate};
 use crate::hosts::Hosts;
 use crate::http::Door;
-use crate::listen::Listener;
+use crate::listen::{Followers, Listener};
 use crate::metrics::Metrics;
 use crate::routes::router;
 use crate::settings::Settings;
@@ -94,11 +94,13 @@ pub async fn serve(settings: Settings, announce: impl FnOnce(&str, &Arc<App>)) -
         _ => (None, None),
     };
     let renew = tokio::spawn(renew(renewal));
+    let followers = Followers::start()?;
     let listener = Listener {
         tcp,
         tls,
         limits: Arc::new(settings.limits),
         router: router(&door),
+        followers: followers.handle(),
         ending: app.ending.clone(),
     };
     let served = tokio::spawn(listener.serve());

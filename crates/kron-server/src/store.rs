@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
+use crate::bell::Bell;
 use crate::cron::{Compiled, Counting, Cron, Occurrence, Place, Registration};
 use crate::event::is_among;
 use crate::job::{Defaults, Job, Nack, Progress, State};
@@ -161,6 +162,9 @@ pub trait Store: Tokens {
 
     /// When time alone will next change something.
     fn due(&self) -> watch::Receiver<Due>;
+
+    /// What wakes whoever waits for work.
+    fn bell(&self) -> &Arc<Bell>;
 
     /// The number of the last event.
     fn last_event(&self) -> watch::Receiver<u64>;

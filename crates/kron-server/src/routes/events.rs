@@ -4,20 +4,21 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
-use axum::response::sse::{Event as Sent, KeepAlive, Sse};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream::{self, Stream};
+use futures_util::stream::{self, Stream, StreamExt as _};
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::envelope::check_queue;
-use crate::feed::{Follower, Look};
+use crate::feed::{Follower, Look, Told};
 use crate::http::Reply;
 use crate::job::{Job, State as JobState};
 use crate::object::Object;
 use crate::refusal::Refusal;
+use crate::sse;
 use crate::store::{After, EventQuery, Events, Stored};
 use crate::times::stamp;
 
@@ -88,8 +89,8 @@ pub(super) async fn of_job(
     };
     let query = EventQuery { subject: Some(id), ..read(&params)? };
     if job.state.is_terminal() && query.after.is_none() && !headers.contains_key("last-event-id") {
-        let last = Sent::default().event("job.state_changed").data(ended(&job));
-        return Ok(answer(stream::iter([Ok(Sent::default().retry(RETRY)), Ok::<_, Infallible>(last)])));
+        let last = sse::event("job.state_changed", None, &ended(&job));
+        return Ok(answer(stream::iter([sse::retry(RETRY), last])));
     }
     follow(app, query, &headers, Shape::ChangesOfOne).await
 }
@@ -167,10 +168,11 @@ async fn follow(
     Ok(answer(sent(reader)))
 }
 
-fn answer(events: impl Stream<Item = Result<Sent, Infallible>> + Send + 'static) -> Response {
-    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
-    let mut response = Sse::new(events).keep_alive(keep_alive).into_response();
-    response.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
+fn answer(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    let mut response = Body::from_stream(events.map(Ok::<_, Infallible>)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
@@ -187,10 +189,11 @@ enum Shape {
 
 impl Shape {
     /// The event as it is sent, if it is, and whether it is the last.
-    fn of(self, event: &Stored) -> Option<(Sent, bool)> {
+    fn of(self, told: &Told) -> Option<(Bytes, bool)> {
         if self == Shape::Whole {
-            return Some((Sent::default().event(&event.kind).id(&event.id).data(event.body.get()), false));
+            return Some((told.sent.clone(), false));
         }
+        let event = &told.event;
         let body: Value = serde_json::from_str(event.body.get()).ok()?;
         let data = &body["data"];
         let to = data["to"].as_str()?;
@@ -198,7 +201,7 @@ impl Shape {
             "job_id": data["job_id"], "queue": data["queue"], "type": data["job_type"],
             "from": data["from"], "to": to, "timestamp": data["timestamp"],
         });
-        let sent = Sent::default().event("job.state_changed").id(&event.id).data(change.to_string());
+        let sent = sse::event("job.state_changed", Some(&event.id), &change.to_string());
         let ended = JobState::ALL.iter().any(|state| state.name() == to && state.is_terminal());
         Some((sent, self == Shape::ChangesOfOne && ended))
     }
@@ -218,17 +221,19 @@ struct Reader {
     ended: bool,
 }
 
-fn sent(reader: Reader) -> impl Stream<Item = Result<Sent, Infallible>> {
+fn sent(reader: Reader) -> impl Stream<Item = Bytes> {
     stream::unfold(reader, |mut reader| async move {
         if !reader.greeted {
             reader.greeted = true;
-            return Some((Ok(Sent::default().retry(RETRY)), reader));
+            return Some((sse::retry(RETRY), reader));
         }
         while !reader.ended {
-            let event = reader.next().await?;
-            if let Some((sent, last)) = reader.shape.of(&event) {
+            let Ok(next) = tokio::time::timeout(KEEP_ALIVE, reader.next()).await else {
+                return Some((sse::ALIVE, reader));
+            };
+            if let Some((sent, last)) = reader.shape.of(&next?) {
                 reader.ended = last;
-                return Some((Ok(sent), reader));
+                return Some((sent, reader));
             }
         }
         None
@@ -237,18 +242,19 @@ fn sent(reader: Reader) -> impl Stream<Item = Result<Sent, Infallible>> {
 
 impl Reader {
     /// The next event, as soon as there is one. None when the server ends.
-    async fn next(&mut self) -> Option<Arc<Stored>> {
+    async fn next(&mut self) -> Option<Told> {
         let mut ending = self.app.ending.clone();
         loop {
             if let Some(event) = self.page.next() {
-                return Some(Arc::new(event));
+                return Some(event.into());
             }
             match self.follower.feed().look(self.place, &self.query) {
-                Look::Event(event) => {
-                    self.place = event.number;
-                    return Some(event);
+                Look::Event(told) => {
+                    self.place = told.event.number;
+                    return Some(told);
                 }
                 Look::Behind => {
+                    let _turn = self.follower.feed().catch_up().await?;
                     // Asked first: the store has everything up to there by now.
                     let begins = self.follower.feed().begins();
                     let query = EventQuery { after: Some(After::Number(self.place)), ..self.query.clone() };

@@ -68,17 +68,17 @@ pub(super) async fn fetch(State(app): State<Arc<App>>, Input(mut given): Input) 
 
     let until =
         tokio::time::Instant::now() + WAIT_MAX.min(Duration::from_millis(u64::from(wait.unwrap_or(0))));
-    let mut told = app.store.last_event();
+    // Listened to before the first look, so that nothing falls in between.
+    let bell = app.store.bell().listen(&fetch.queues);
     let mut ending = app.ending.clone();
     let jobs = loop {
-        told.borrow_and_update();
         let jobs = claim(&app, fetch.clone()).await?;
         if !jobs.is_empty() || wait.is_none() || *ending.borrow() {
             break jobs;
         }
         tokio::select! {
             () = tokio::time::sleep_until(until) => break jobs,
-            _ = told.changed() => {}
+            () = bell.wait() => {}
             _ = ending.changed() => {}
         }
     };

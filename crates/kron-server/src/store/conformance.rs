@@ -392,6 +392,48 @@ fn old_things_are_forgotten_and_what_is_unfinished_is_not() {
 }
 
 #[test]
+fn whoever_waits_for_work_is_woken_by_work_in_its_queues_and_by_nothing_else() {
+    in_every_store(|mut world| async move {
+        let own = world.store.bell().listen(&["own".into()]);
+        let other = world.store.bell().listen(&["other".into()]);
+        let woken = async || {
+            let patience = std::time::Duration::from_secs(60);
+            tokio::time::timeout(patience, own.wait()).await.expect("it is woken");
+        };
+        world.push(json!({"queue": "own"})).await;
+        woken().await;
+        world.push(json!({"queue": "own", "scheduled_at": "+PT5S"})).await;
+        world.wait(5);
+        while world.store.advance(world.now).await.unwrap() {}
+        woken().await;
+        world.store.pause("own", true, world.now).await.unwrap();
+        world.store.pause("own", false, world.now).await.unwrap();
+        woken().await;
+        let cron = json!({"name": "c", "cron": "* * * * *", "overlap_policy": "enqueue", "options": {"queue": "own"}});
+        world.register(cron).await;
+        world.turn(60).await;
+        woken().await;
+        world.turn(60).await;
+        let fetch = Fetch { queues: vec!["own".into()], count: 10, worker_id: None, visibility_ms: None };
+        for job in world.store.fetch(fetch, world.now).await.unwrap() {
+            world.ack(&job.id).await;
+        }
+        woken().await;
+        let is_woken = |waiter: &crate::bell::Waiter| {
+            let waits = std::pin::pin!(waiter.wait());
+            waits.poll(&mut std::task::Context::from_waker(std::task::Waker::noop())).is_ready()
+        };
+        assert!(!is_woken(&other), "nothing happened in the other queue");
+        // One that was told to take no more may be told to go on, whatever it waits for.
+        let beat =
+            Beat { worker_id: "w".into(), jobs: Vec::new(), visibility_ms: None, about: Members::default() };
+        world.store.beat(beat, world.now).await.unwrap();
+        world.store.direct("w", WorkerState::Quiet, world.now).await.unwrap();
+        tokio::time::timeout(std::time::Duration::from_secs(60), other.wait()).await.unwrap();
+    });
+}
+
+#[test]
 fn cron_jobs_are_found_by_name_and_by_when_they_fire_next() {
     in_every_store(|world| async move {
         for (name, cron) in [

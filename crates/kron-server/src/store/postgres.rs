@@ -32,6 +32,7 @@ use sqlx::{Executor, Row};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
+use crate::bell::Bell;
 use crate::clock::instant;
 use crate::cron::{Compiled, Cron, Occurrence, Registration};
 use crate::job::{Job, State};
@@ -90,6 +91,8 @@ struct Core {
     heard: AtomicI64,
     lease: watch::Receiver<Option<Lease>>,
     nudge: mpsc::Sender<Nudge>,
+    /// What wakes whoever waits for work at this node.
+    bell: Arc<Bell>,
     /// Something happened here.
     kick: Notify,
     /// Something happened elsewhere.
@@ -193,6 +196,7 @@ impl Core {
             heard: AtomicI64::new(0),
             lease: lease_seen,
             nudge,
+            bell: Arc::default(),
             kick: Notify::new(),
             called: Notify::new(),
         });
@@ -340,6 +344,7 @@ impl Core {
     /// What a transaction wrote is known here at once, and soon to the others.
     fn happened(&self, noted: Due, has_told: bool, notes: Vec<Note>, took: Duration) {
         self.metrics.committed(1, took);
+        notes.iter().for_each(|note| note.wake(&self.bell));
         notes.into_iter().for_each(|note| note.take(&self.metrics, took));
         self.due.send_if_modified(|due| {
             let jobs = earliest(due.jobs, noted.jobs);
@@ -629,6 +634,10 @@ impl Store for Postgres {
 
     fn due(&self) -> watch::Receiver<Due> {
         self.core.due.subscribe()
+    }
+
+    fn bell(&self) -> &Arc<Bell> {
+        &self.core.bell
     }
 
     fn last_event(&self) -> watch::Receiver<u64> {

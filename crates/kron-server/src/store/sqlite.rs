@@ -20,6 +20,7 @@ use kron_zones::Zones;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::watch;
 
+use crate::bell::Bell;
 use crate::cron::{Compiled, Cron, Occurrence, Registration};
 use crate::job::{Job, State};
 use crate::job_view::Page;
@@ -41,6 +42,7 @@ pub use tokens::SqliteTokens;
 #[derive(Debug)]
 pub struct Sqlite {
     writer: Writer,
+    bell: Arc<Bell>,
     readers: Readers,
     rules: Rules,
     zones: Arc<Zones>,
@@ -83,9 +85,10 @@ impl Sqlite {
                 .map_or(0, i64::unsigned_abs),
             source: rules.source.as_str().into(),
         };
-        let writer = Writer::start(connection, memory, Arc::clone(&rules.metrics))
+        let bell = Arc::new(Bell::default());
+        let writer = Writer::start(connection, memory, Arc::clone(&rules.metrics), Arc::clone(&bell))
             .map_err(|refusal| refusal.message)?;
-        Ok(Sqlite { writer, readers: Readers::new(&path), rules, zones, _lock: lock })
+        Ok(Sqlite { writer, bell, readers: Readers::new(&path), rules, zones, _lock: lock })
     }
 
     async fn write<T: Send + 'static>(
@@ -307,6 +310,7 @@ impl Store for Sqlite {
 
     async fn reset(&self) -> Answer<()> {
         self.write(|desk| {
+            desk.forget_queue();
             let tables = "DELETE FROM jobs; DELETE FROM queues; DELETE FROM workers; DELETE FROM crons; \
                           DELETE FROM occurrences; DELETE FROM events; DELETE FROM webhooks; \
                           DELETE FROM deliveries;";
@@ -338,6 +342,10 @@ impl Store for Sqlite {
 
     fn due(&self) -> watch::Receiver<Due> {
         self.writer.due.clone()
+    }
+
+    fn bell(&self) -> &Arc<Bell> {
+        &self.bell
     }
 
     fn last_event(&self) -> watch::Receiver<u64> {

@@ -3,11 +3,13 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use crate::cron::{Cron, Occurrence};
+use crate::event::Event;
 use crate::job::{Job, State};
 use crate::members::Members;
 use crate::refusal::Refusal;
 
-use super::{Answer, Beat, Rules, Worker, WorkerState};
+use super::{Answer, Beat, Change, Rules, Worker, WorkerState};
 
 /// The most jobs that one transaction changes because their time has come.
 pub(super) const ADVANCE_MAX: usize = 500;
@@ -101,6 +103,119 @@ pub(super) fn census_of(
         others.into_iter().filter(|(_, count)| *count > 0).map(|(state, count)| (None, state, count)),
     );
     counted
+}
+
+/// How many cron jobs are looked at to find those that fire next.
+pub(super) const SOONEST_MAX: usize = 1_000;
+
+/// The cron jobs that fire next, found among those that are looked at next: none fires before it is looked at, so the
+/// order of looks tells when to stop.
+pub(super) struct Soonest {
+    most: usize,
+    found: Vec<Cron>,
+}
+
+impl Soonest {
+    pub(super) fn new(most: usize) -> Soonest {
+        Soonest { most, found: Vec::new() }
+    }
+
+    /// Whether all are found, since whatever else there is is looked at from that second on.
+    pub(super) fn is_found(&self, look: i64) -> bool {
+        let last = self.found.get(self.most.saturating_sub(1)).and_then(|cron| cron.next_run_at);
+        last.is_some_and(|last| last.as_second() < look)
+    }
+
+    /// Takes the cron job that is looked at next.
+    pub(super) fn take(&mut self, cron: Cron) {
+        if cron.next_run_at.is_some() {
+            let place = self.found.partition_point(|other| other.next_run_at <= cron.next_run_at);
+            self.found.insert(place, cron);
+        }
+    }
+
+    pub(super) fn found(mut self) -> Vec<Cron> {
+        self.found.truncate(self.most);
+        self.found
+    }
+}
+
+/// The newest part of a record, the newest first: what lies in it, and what began before it, which are several in a row.
+pub(super) fn newest(
+    mut within: Vec<Occurrence>,
+    mut begun: Vec<Occurrence>,
+    most: usize,
+) -> Vec<Occurrence> {
+    begun.sort_by_key(|occurrence| std::cmp::Reverse(occurrence.place()));
+    within.extend(begun);
+    within.truncate(most);
+    within
+}
+
+/// Does something to a job after what time has done to it by now. Says what happened.
+pub(super) fn apply(
+    job: &mut Job,
+    change: Change,
+    rules: &Rules,
+    now: Timestamp,
+) -> Answer<(Vec<Event>, State, u32)> {
+    let mut events = job.advance(luck(), now);
+    let (before, attempt) = (job.state, job.attempt);
+    let changed = match change {
+        Change::Activate => job.activate(now),
+        Change::Ack { worker_id, fence, result } => job.ack(worker_id.as_deref(), fence, result, now),
+        Change::Cancel => job.cancel(None, now),
+        Change::Nack(nack) => job.nack(nack, luck(), now),
+        Change::Report(progress) => {
+            job.report(progress, rules.defaults);
+            Ok(Vec::new())
+        }
+        Change::Revive => job.revive(now),
+        Change::TakeBack { attempt } => job.take_back(attempt, now),
+    };
+    events.extend(changed?);
+    Ok((events, before, attempt))
+}
+
+/// A change of a job that is not there.
+pub(super) fn no_job(change: &Change, id: &str) -> Refusal {
+    Refusal::not_found(if matches!(change, Change::Revive) { "dead letter" } else { "job" }, id)
+}
+
+/// Tells a worker what to do, unless it has been told to end. Says what happened, and when it counts as dead.
+pub(super) fn directed(
+    known: Option<Worker>,
+    id: &str,
+    state: WorkerState,
+    now: Timestamp,
+) -> Answer<(Worker, Event, Option<Timestamp>)> {
+    let Some(mut worker) = known else { return Err(Refusal::not_found("worker", id)) };
+    if worker.state == WorkerState::Terminate && state != WorkerState::Terminate {
+        let message = format!("worker {id} has been told to terminate and cannot be told otherwise");
+        return Err(Refusal::conflict(message));
+    }
+    worker.state = state;
+    let kind = match state {
+        WorkerState::Quiet => "worker.quiet",
+        WorkerState::Running => "worker.started",
+        WorkerState::Terminate => "worker.stopped",
+    };
+    let dies_at = if worker.dead { None } else { worker.last_seen.checked_add(WORKER_SILENCE).ok() };
+    Ok((worker, Event::new(kind, id, now).with("worker_id", id), dies_at))
+}
+
+/// What is told of a queue that is stopped or resumed.
+pub(super) fn paused(queue: &str, paused: bool, now: Timestamp) -> Event {
+    let kind = if paused { "queue.paused" } else { "queue.resumed" };
+    let mut event = Event::new(kind, queue, now).with("queue", queue);
+    event.queue = Some(queue.to_owned());
+    event
+}
+
+/// What is told of a dead letter that is removed for good.
+pub(super) fn deleted(job: Job, now: Timestamp) -> Event {
+    let event = Event::new("dead_letter.deleted", job.id.clone(), now).with("job_id", job.id);
+    event.with("job_type", job.kind).with("queue", job.queue)
 }
 
 /// The id of an event, if it can be one.

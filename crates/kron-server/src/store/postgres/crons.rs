@@ -76,6 +76,10 @@ pub(super) async fn unregister(desk: &mut Desk, name: &str) -> Outcome<Option<Cr
     Ok(cron)
 }
 
+/// What is due, and nothing else, in the order of an index.
+pub(super) const DUE: &str =
+    "SELECT body FROM crons WHERE next_look <= $1 ORDER BY next_look, name LIMIT $2 FOR UPDATE";
+
 /// Settles what cron jobs have due at a second, some at a time, for as long as the epoch is this node's.
 pub(super) async fn turn_due(
     desk: &mut Desk,
@@ -89,8 +93,7 @@ pub(super) async fn turn_due(
     if !desk.is_current(epoch, node).await? {
         return Ok(None);
     }
-    let sql = "SELECT body FROM crons WHERE next_look <= $1 ORDER BY next_look, name LIMIT $2 FOR UPDATE";
-    let query = sqlx::query(sql).bind(stamp.as_second()).bind(TURNS_MAX as i64);
+    let query = sqlx::query(DUE).bind(stamp.as_second()).bind(TURNS_MAX as i64);
     let due: Vec<Cron> = desk.bodies(query).await?;
     let more = due.len() == TURNS_MAX;
     settle(desk, rules, zones, epoch, due, stamp, actual).await?;

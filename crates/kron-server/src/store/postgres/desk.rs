@@ -250,6 +250,7 @@ impl Desk {
     fn note_jobs(&mut self, rows: &Rows<'_>) {
         let first = rows.due_at.iter().flatten().min().and_then(|ms| Timestamp::from_millisecond(*ms).ok());
         self.noted.jobs = earliest(self.noted.jobs, first);
+        self.notes.extend(rows.ready().map(|queue| Note::Ready(Some(queue.to_owned()))));
     }
 
     /// Waits until nobody else changes jobs of these cron jobs.
@@ -284,8 +285,11 @@ impl Desk {
         let sql = "UPDATE jobs SET blocked = false WHERE id = (SELECT id FROM jobs WHERE cron = $1 \
                    AND ended_at IS NULL AND blocked AND state = 'available' ORDER BY priority DESC, seq LIMIT 1) \
                    AND NOT EXISTS (SELECT 1 FROM jobs WHERE cron = $1 AND ended_at IS NULL AND NOT blocked \
-                   AND state IN ('available', 'active'))";
-        self.execute(sqlx::query(sql).bind(&cron.name)).await.map(drop)
+                   AND state IN ('available', 'active')) RETURNING queue";
+        for row in self.rows(sqlx::query(sql).bind(&cron.name)).await? {
+            self.notes.push(Note::Ready(Some(text(&row)?)));
+        }
+        Ok(())
     }
 
     pub(super) async fn delete_job(&mut self, id: &str) -> Outcome<()> {
@@ -473,7 +477,7 @@ impl<'e> Told<'e> {
             queues: each().map(|(_, event)| event.queue.as_deref()).collect(),
             types: each().map(|(_, event)| event.job_type.as_deref()).collect(),
             at: each().map(|(_, event)| event.time.as_millisecond()).collect(),
-            bodies: each().map(|(id, event)| event.view(id, source).to_string()).collect(),
+            bodies: each().map(|(id, event)| json(&event.view(id, source))).collect(),
         }
     }
 }
@@ -533,6 +537,15 @@ impl<'j> Rows<'j> {
         self.error_types.push(job.error.as_ref().map(|error| error.kind.as_str()));
         self.bodies.push(json(job));
         self.anew.push(anew);
+    }
+
+    /// The queues of those that can be fetched from now on.
+    fn ready(&self) -> impl Iterator<Item = &str> {
+        let each = self.queues.iter().zip(&self.states).zip(self.blocked.iter().zip(&self.anew));
+        let ready = each.filter(|((_, state), (blocked, anew))| {
+            **anew && !**blocked && **state == State::Available.name()
+        });
+        ready.map(|((queue, _), _)| *queue)
     }
 
     /// The first fourteen values of a statement.

@@ -5,8 +5,11 @@ use sqlx::Row;
 
 use crate::event::Event;
 use crate::job::{Job, State};
+use crate::note::Note;
 use crate::refusal::Refusal;
-use crate::store::verbs::{ADVANCE_MAX, DEATHS_MAX, PRUNE_MAX, WORKER_SILENCE, directive, heard, luck};
+use crate::store::verbs::{
+    self, ADVANCE_MAX, DEATHS_MAX, PRUNE_MAX, WORKER_SILENCE, apply, directed, directive, heard, luck, no_job,
+};
 use crate::store::{Beat, Beaten, Change, Changed, Fetch, Queue, Retention, Rules, Worker, WorkerState};
 
 use super::desk::{Desk, Kept, kept, text};
@@ -28,27 +31,8 @@ pub(super) async fn change(
     change: Change,
     now: Timestamp,
 ) -> Outcome<Changed> {
-    let Some(mut kept) = desk.job(id).await? else {
-        let what = if matches!(change, Change::Revive) { "dead letter" } else { "job" };
-        return Err(Refusal::not_found(what, id).into());
-    };
-    // What time has done to it by now comes first.
-    let mut events = kept.job.advance(luck(), now);
-    let (before, attempt) = (kept.job.state, kept.job.attempt);
-    let job = &mut kept.job;
-    let changed = match change {
-        Change::Activate => job.activate(now),
-        Change::Ack { worker_id, fence, result } => job.ack(worker_id.as_deref(), fence, result, now),
-        Change::Cancel => job.cancel(None, now),
-        Change::Nack(nack) => job.nack(nack, luck(), now),
-        Change::Report(progress) => {
-            job.report(progress, rules.defaults);
-            Ok(Vec::new())
-        }
-        Change::Revive => job.revive(now),
-        Change::TakeBack { attempt } => job.take_back(attempt, now),
-    };
-    events.extend(changed?);
+    let Some(mut kept) = desk.job(id).await? else { return Err(no_job(&change, id).into()) };
+    let (events, before, attempt) = apply(&mut kept.job, change, rules, now)?;
     desk.save(&kept).await?;
     desk.tell(events);
     Ok(Changed { job: kept.job, before, attempt })
@@ -112,7 +96,11 @@ pub(super) async fn beat(desk: &mut Desk, rules: &Rules, beat: &Beat, now: Times
     let mut known = desk.kept(&beat.jobs).await?;
     let worker = worker(desk, &beat.worker_id).await?;
     let is_new = worker.as_ref().is_none_or(|worker| worker.dead);
+    let took_none = worker.as_ref().is_some_and(|worker| !worker.takes_jobs());
     let worker = heard(worker, beat, now);
+    if took_none && worker.takes_jobs() {
+        desk.notes.push(Note::Ready(None));
+    }
     let mut beaten = Beaten { state: worker.state, extended: 0, cancelled: Vec::new(), lost: Vec::new() };
     let mut changed = Vec::new();
     for id in &beat.jobs {
@@ -145,21 +133,9 @@ pub(super) async fn beat(desk: &mut Desk, rules: &Rules, beat: &Beat, now: Times
 }
 
 pub(super) async fn direct(desk: &mut Desk, id: &str, state: WorkerState, now: Timestamp) -> Outcome<Worker> {
-    let Some(mut worker) = worker(desk, id).await? else {
-        return Err(Refusal::not_found("worker", id).into());
-    };
-    if worker.state == WorkerState::Terminate && state != WorkerState::Terminate {
-        let message = format!("worker {id} has been told to terminate and cannot be told otherwise");
-        return Err(Refusal::conflict(message).into());
-    }
-    worker.state = state;
-    let kind = match state {
-        WorkerState::Quiet => "worker.quiet",
-        WorkerState::Running => "worker.started",
-        WorkerState::Terminate => "worker.stopped",
-    };
-    desk.tell([Event::new(kind, id, now).with("worker_id", id)]);
-    let dies_at = if worker.dead { None } else { worker.last_seen.checked_add(WORKER_SILENCE).ok() };
+    let (worker, event, dies_at) = directed(worker(desk, id).await?, id, state, now)?;
+    desk.tell([event]);
+    desk.notes.push(Note::Ready(None));
     desk.save_worker(&worker, dies_at).await?;
     Ok(worker)
 }
@@ -228,8 +204,7 @@ pub(super) async fn delete_dead(desk: &mut Desk, id: &str, now: Timestamp) -> Ou
     match desk.job(id).await? {
         Some(kept) if kept.job.dead => {
             desk.delete_job(id).await?;
-            let event = Event::new("dead_letter.deleted", id, now).with("job_id", id);
-            desk.tell([event.with("job_type", kept.job.kind).with("queue", kept.job.queue)]);
+            desk.tell([verbs::deleted(kept.job, now)]);
             Ok(())
         }
         _ => Err(Refusal::not_found("dead letter", id).into()),
@@ -240,10 +215,10 @@ pub(super) async fn pause(desk: &mut Desk, name: &str, paused: bool, now: Timest
     desk.open_queue(name, now).await?;
     let sql = "UPDATE queues SET paused = $2 WHERE name = $1 AND paused <> $2";
     if desk.execute(sqlx::query(sql).bind(name).bind(paused)).await? > 0 {
-        let kind = if paused { "queue.paused" } else { "queue.resumed" };
-        let mut event = Event::new(kind, name, now).with("queue", name);
-        event.queue = Some(name.to_owned());
-        desk.tell([event]);
+        desk.tell([verbs::paused(name, paused, now)]);
+        if !paused {
+            desk.notes.push(Note::Ready(Some(name.to_owned())));
+        }
     }
     let row = desk.row(sqlx::query("SELECT created_at FROM queues WHERE name = $1").bind(name)).await?;
     let created: Option<i64> = row.map(|row| row.try_get(0)).transpose()?;

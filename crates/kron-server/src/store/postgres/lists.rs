@@ -10,7 +10,7 @@ use crate::cron::{Cron, Occurrence};
 use crate::job::{Job, State};
 use crate::job_view::Page;
 use crate::refusal::Refusal;
-use crate::store::verbs::{SCAN_MAX, census_of, event_id};
+use crate::store::verbs::{SCAN_MAX, SOONEST_MAX, Soonest, census_of, event_id, newest};
 use crate::store::{
     After, DeadStats, EventQuery, Events, JobFilter, PageRequest, Queue, Span, Stored, Worker,
 };
@@ -33,9 +33,9 @@ struct List<'v> {
 enum Condition<'v> {
     Text(&'static str, &'v str),
     Flag(&'static str, bool),
-    /// The column has the text in it.
-    Has(&'static str, &'v str),
     Plain(&'static str),
+    /// A text is found in a column.
+    Within(&'static str, &'v str),
 }
 
 type Sql<'v> = QueryBuilder<'v, Postgres>;
@@ -78,10 +78,10 @@ impl<'v> List<'v> {
             match condition {
                 Condition::Text(column, value) => sql.push(format!("{column} = ")).push_bind(*value),
                 Condition::Flag(column, value) => sql.push(format!("{column} = ")).push_bind(*value),
-                Condition::Has(column, text) => {
+                Condition::Plain(condition) => sql.push(*condition),
+                Condition::Within(column, text) => {
                     sql.push(format!("strpos({column}, ")).push_bind(*text).push(") > 0")
                 }
-                Condition::Plain(condition) => sql.push(*condition),
             };
         }
         if let Some(cursor) = cursor {
@@ -190,51 +190,65 @@ pub(super) async fn crons(
     list.page(desk, page, body, |cron: &Cron| cron.definition.name.clone()).await
 }
 
+/// Cron jobs whose name has a text in it. No index helps: names are read, and nothing else, to count them.
 pub(super) async fn find_crons(
     desk: &mut Desk,
     text: &str,
     page: &PageRequest,
 ) -> Outcome<(Vec<Cron>, Page)> {
-    let conditions = match text {
-        "" => Vec::new(),
-        // What cannot be in a text of the database is in no name.
-        text if !can_be(text) => vec![Condition::Plain("false")],
-        text => vec![Condition::Has("name", text)],
-    };
+    if !can_be(text) {
+        return Ok((
+            Vec::new(),
+            Page { total: 0, limit: page.limit.unwrap_or(0), offset: page.offset, next: None },
+        ));
+    }
+    let conditions = if text.is_empty() { Vec::new() } else { vec![Condition::Within("name", text)] };
     let list = List { table: "crons", key: "name", descending: false, columns: "body", conditions };
     list.page(desk, page, body, |cron: &Cron| cron.definition.name.clone()).await
 }
 
-/// How many cron jobs are looked at to find those that fire next.
-const SOONEST_MAX: i64 = 1_000;
+pub(super) const SOONEST: &str = "SELECT body, next_look FROM crons WHERE next_look IS NOT NULL AND enabled \
+                                  AND (next_look, name) > ($1, $2) ORDER BY next_look, name LIMIT $3";
 
-/// The cron jobs that fire next. None fires before it is looked at.
+/// The cron jobs that fire next, read a few at a time: mostly the first few are those.
 pub(super) async fn soonest_crons(desk: &mut Desk, most: usize) -> Outcome<Vec<Cron>> {
-    let sql =
-        "SELECT body FROM crons WHERE next_look IS NOT NULL AND enabled ORDER BY next_look, name LIMIT $1";
-    let mut crons: Vec<Cron> = desk.bodies(sqlx::query(sql).bind(SOONEST_MAX)).await?;
-    crons.retain(|cron| cron.next_run_at.is_some());
-    crons.sort_by_key(|cron| cron.next_run_at);
-    crons.truncate(most);
-    Ok(crons)
+    let mut soonest = Soonest::new(most);
+    let (mut looked, mut after) = (0, (i64::MIN, String::new()));
+    let step = most.saturating_add(1).min(SOONEST_MAX);
+    while looked < SOONEST_MAX {
+        let query = sqlx::query(SOONEST).bind(after.0).bind(after.1.clone()).bind(whole(step as u64));
+        let rows = desk.rows(query).await?;
+        for row in &rows {
+            let look = row.try_get(1)?;
+            if soonest.is_found(look) {
+                return Ok(soonest.found());
+            }
+            let cron: Cron = body(row)?;
+            after = (look, cron.definition.name.clone());
+            soonest.take(cron);
+        }
+        looked += rows.len();
+        if rows.len() < step {
+            break;
+        }
+    }
+    Ok(soonest.found())
 }
+
+pub(super) const LATEST: &str = "SELECT body FROM occurrences WHERE cron = $1 AND scheduled BETWEEN $2 AND $3 \
+                                 ORDER BY scheduled DESC, kind DESC LIMIT $4";
+
+pub(super) const BEGUN: &str = "SELECT body FROM occurrences WHERE cron = $1 AND kind = 'range' AND last >= $2 \
+                                AND scheduled < $2 ORDER BY last LIMIT $3";
 
 /// The newest part of the record, the newest first.
 pub(super) async fn latest_occurrences(desk: &mut Desk, cron: &str, span: &Span) -> Outcome<Vec<Occurrence>> {
     let (from, to) = (ceil_second(span.from).as_second(), span.to.as_second());
     let limit = whole(span.limit as u64);
-    let sql = "SELECT body FROM occurrences WHERE cron = $1 AND scheduled BETWEEN $2 AND $3 \
-               ORDER BY scheduled DESC, kind DESC LIMIT $4";
-    let query = sqlx::query(sql).bind(cron).bind(from).bind(to).bind(limit);
-    let mut found: Vec<Occurrence> = desk.bodies(query).await?;
-    // Several in a row may have begun before it.
-    let sql = "SELECT body FROM occurrences WHERE cron = $1 AND kind = 'range' AND last >= $2 AND scheduled < $2 \
-               ORDER BY last LIMIT $3";
-    let mut begun: Vec<Occurrence> = desk.bodies(sqlx::query(sql).bind(cron).bind(from).bind(limit)).await?;
-    begun.sort_by_key(|occurrence| std::cmp::Reverse(occurrence.place()));
-    found.extend(begun);
-    found.truncate(span.limit);
-    Ok(found)
+    let query = sqlx::query(LATEST).bind(cron).bind(from).bind(to).bind(limit);
+    let within = desk.bodies(query).await?;
+    let begun = desk.bodies(sqlx::query(BEGUN).bind(cron).bind(from).bind(limit)).await?;
+    Ok(newest(within, begun, span.limit))
 }
 
 /// Part of the record. Several in a row may have begun before it, and are found by their end: history that
@@ -243,10 +257,8 @@ pub(super) async fn occurrences(desk: &mut Desk, cron: &str, span: &Span) -> Out
     let (from, to) = (ceil_second(span.from).as_second(), span.to.as_second());
     let limit = whole(span.limit as u64);
     let Some(after) = span.after else {
-        let sql = "SELECT body FROM occurrences WHERE cron = $1 AND kind = 'range' AND last >= $2 AND scheduled < $2 \
-                   ORDER BY last LIMIT $3";
         let mut found: Vec<Occurrence> =
-            desk.bodies(sqlx::query(sql).bind(cron).bind(from).bind(limit)).await?;
+            desk.bodies(sqlx::query(BEGUN).bind(cron).bind(from).bind(limit)).await?;
         found.sort_by_key(Occurrence::place);
         let sql = "SELECT body FROM occurrences WHERE cron = $1 AND scheduled BETWEEN $2 AND $3 \
                    ORDER BY scheduled, kind LIMIT $4";

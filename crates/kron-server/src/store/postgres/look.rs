@@ -1,6 +1,7 @@
 //! Finds out what is due and what was told, here and at other nodes.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -28,11 +29,21 @@ const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 /// What one look has seen.
 struct Seen {
     due: Due,
+    ready: Ready,
     /// The last event below which none can appear any more, and the last of all.
     settled: i64,
     last: i64,
     is_vacant: bool,
 }
+
+/// For whom there may be work.
+enum Ready {
+    All,
+    Of(Vec<String>),
+}
+
+/// The most events that are looked at for that.
+const READY_MAX: i64 = 1_000;
 
 /// Looks whenever something happened, and every now and then.
 pub(super) async fn keep(core: Arc<Core>) {
@@ -51,7 +62,8 @@ pub(super) async fn keep(core: Arc<Core>) {
 
 /// Looks, tells the others if something happened here, and publishes what was seen.
 pub(super) async fn look(core: &Core, tell: bool) -> Answer<()> {
-    let seen = super::read!(core, |desk| see(&mut desk, core, tell))?;
+    let known = *core.last_event.borrow();
+    let seen = super::read!(core, |desk| see(&mut desk, core, known, tell))?;
     let leads = core.lease.borrow().is_some();
     if seen.is_vacant && !leads {
         let _ = core.nudge.try_send(Nudge::Vacant);
@@ -61,7 +73,11 @@ pub(super) async fn look(core: &Core, tell: bool) -> Answer<()> {
     core.due.send_if_modified(|known| std::mem::replace(known, due) != due);
     let settled = seen.settled.unsigned_abs();
     // An event that is there but not settled yet is news for whoever waits for work.
-    let is_news = core.heard.swap(seen.last, std::sync::atomic::Ordering::AcqRel) != seen.last;
+    let is_news = core.heard.swap(seen.last, Ordering::AcqRel) != seen.last;
+    match seen.ready {
+        Ready::All => core.bell.ring_all(),
+        Ready::Of(queues) => queues.iter().for_each(|queue| core.bell.ring(queue)),
+    }
     core.last_event.send_if_modified(|known| {
         let is_new = *known != settled;
         *known = settled.max(*known);
@@ -70,7 +86,7 @@ pub(super) async fn look(core: &Core, tell: bool) -> Answer<()> {
     Ok(())
 }
 
-async fn see(desk: &mut Desk, core: &Core, tell: bool) -> Outcome<Seen> {
+async fn see(desk: &mut Desk, core: &Core, known: u64, tell: bool) -> Outcome<Seen> {
     let sql = format!(
         "SELECT (SELECT min(due_at) FROM jobs WHERE due_at IS NOT NULL), \
          (SELECT min(dies_at) FROM workers WHERE dies_at IS NOT NULL), \
@@ -86,12 +102,29 @@ async fn see(desk: &mut Desk, core: &Core, tell: bool) -> Outcome<Seen> {
     let (job, worker, cron): (Option<i64>, Option<i64>, Option<i64>) =
         (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
     let crons = cron.and_then(|second| Timestamp::from_second(second).ok());
+    let (last, settled): (i64, i64) = (row.try_get(3)?, row.try_get(4)?);
+    // What began earlier may end later, and then it is not the last.
+    let is_news = last != core.heard.load(Ordering::Acquire) || settled.unsigned_abs() != known;
+    let ready =
+        if is_news && !core.bell.is_idle() { ready_since(desk, known).await? } else { Ready::Of(Vec::new()) };
     Ok(Seen {
         due: Due { jobs: earliest(ms(job), ms(worker)), crons },
-        last: row.try_get(3)?,
-        settled: row.try_get(4)?,
+        ready,
+        last,
+        settled,
         is_vacant: row.try_get::<Option<bool>, _>(5)?.unwrap_or(false),
     })
+}
+
+/// The queues of which something was told that may not have been known here. What is not settled is read again.
+async fn ready_since(desk: &mut Desk, known: u64) -> Outcome<Ready> {
+    let sql = "SELECT count(*), coalesce(bool_or(type LIKE 'worker.%'), false), \
+               coalesce(array_agg(DISTINCT queue) FILTER (WHERE queue IS NOT NULL), '{}') \
+               FROM (SELECT type, queue FROM events WHERE seq > $1 ORDER BY seq LIMIT $2) AS told";
+    let query = sqlx::query(sql).bind(i64::try_from(known).unwrap_or(i64::MAX)).bind(READY_MAX);
+    let row = desk.row(query).await?.ok_or(sqlx::Error::RowNotFound)?;
+    let (count, of_workers): (i64, bool) = (row.try_get(0)?, row.try_get(1)?);
+    Ok(if of_workers || count == READY_MAX { Ready::All } else { Ready::Of(row.try_get(2)?) })
 }
 
 /// Calls the other nodes.

@@ -1,10 +1,12 @@
 //! Verbs about cron jobs.
 
+use std::thread;
+
 use jiff::Timestamp;
 use kron_zones::Zones;
 
 use crate::clock::floor_second;
-use crate::cron::{Compiled, Cron, Registration, Turn};
+use crate::cron::{Active, Compiled, Cron, Registration, Turn};
 use crate::job::Job;
 use crate::members::{Members, read_as};
 use crate::note::{Fired, Note};
@@ -12,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::store::verbs::{LOOK_AGAIN, TURNS_MAX, WAITING_UNREMARKABLE, lay_over};
 use crate::store::{Answer, Rules};
 
-use super::desk::{Desk, body};
+use super::desk::Desk;
 
 pub(super) fn register(
     desk: &mut Desk<'_>,
@@ -60,7 +62,8 @@ pub(super) fn patch(
     Ok((cron, compiled))
 }
 
-/// Settles what cron jobs have due at a second, some at a time.
+/// Settles what cron jobs have due at a second, some at a time: first everything about them is read, then it is decided
+/// what to do, on as many processors as there are, and then it is written.
 pub(super) fn turn_due(
     desk: &mut Desk<'_>,
     rules: &Rules,
@@ -68,18 +71,27 @@ pub(super) fn turn_due(
     stamp: Timestamp,
     actual: Timestamp,
 ) -> Answer<bool> {
-    let sql = "SELECT body FROM crons WHERE next_look <= ?1 ORDER BY next_look LIMIT ?2";
-    let due: Vec<Cron> = desk.many(sql, &[&stamp.as_second(), &(TURNS_MAX as u64)], body)?;
+    let sql = "SELECT name, body FROM crons WHERE next_look <= ?1 ORDER BY next_look LIMIT ?2";
+    let due = desk.many(sql, &[&stamp.as_second(), &(TURNS_MAX as u64)], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+    })?;
     let more = due.len() == TURNS_MAX;
-    for mut cron in due {
-        match look_at(desk, rules, zones, &mut cron, stamp, actual) {
+    let mut questions = Vec::with_capacity(due.len());
+    for (name, body) in due {
+        let active = desk.active(&name, rules.counting)?;
+        questions.push(Question { name, body, active });
+    }
+    for (question, decided) in questions.iter().zip(decide_all(&questions, zones, stamp, actual)) {
+        match decided {
             // Whatever fails from here on is the store's trouble, and undoes all of it: a savepoint for each would
             // cost as much as the rest.
-            Ok(Some((compiled, turn))) => carry_out(desk, zones, &mut cron, &compiled, turn, actual)?,
+            Ok(Some((mut cron, compiled, turn))) => {
+                carry_out(desk, zones, &mut cron, &compiled, turn, actual)?;
+            }
             Ok(None) => {}
             // One cron job's trouble is not another's.
             Err(refusal) => {
-                let name = &cron.definition.name;
+                let name = &question.name;
                 tracing::error!(cron = name, error = refusal.message, "could not settle a cron job");
                 let look = stamp.checked_add(LOOK_AGAIN).ok().map(Timestamp::as_second);
                 desk.execute("UPDATE crons SET next_look = ?2 WHERE name = ?1", &[name, &look])?;
@@ -87,6 +99,48 @@ pub(super) fn turn_due(
         }
     }
     Ok(more)
+}
+
+/// All that a decision about a cron job depends on.
+struct Question {
+    name: String,
+    body: String,
+    active: Vec<Active>,
+}
+
+/// A cron job, and what was decided about it.
+type Decided = (Cron, Compiled, Turn);
+
+/// The fewest decisions that are worth a thread.
+const SHARE_MIN: usize = 64;
+
+/// Decides what to do about cron jobs, each by itself.
+fn decide_all(
+    questions: &[Question],
+    zones: &Zones,
+    stamp: Timestamp,
+    actual: Timestamp,
+) -> Vec<Answer<Option<Decided>>> {
+    let decide = |question: &Question| {
+        let mut cron: Cron =
+            serde_json::from_str(&question.body).map_err(|error| Refusal::backend(&error))?;
+        let decided = look_at(&mut cron, &question.active, zones, stamp, actual)?;
+        Ok(decided.map(|(compiled, turn)| (cron, compiled, turn)))
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let share = questions.len().div_ceil(threads).max(SHARE_MIN);
+    let (own, others) = questions.split_at(share.min(questions.len()));
+    thread::scope(|scope| {
+        let others: Vec<_> = others
+            .chunks(share)
+            .map(|share| scope.spawn(move || share.iter().map(decide).collect::<Vec<_>>()))
+            .collect();
+        let mut decided: Vec<_> = own.iter().map(decide).collect();
+        for other in others {
+            decided.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        decided
+    })
 }
 
 /// Settles what one cron job has due, as a whole.
@@ -98,18 +152,18 @@ fn settle(
     stamp: Timestamp,
     actual: Timestamp,
 ) -> Answer<()> {
-    match look_at(desk, rules, zones, cron, stamp, actual)? {
+    let active = desk.active(&cron.definition.name, rules.counting)?;
+    match look_at(cron, &active, zones, stamp, actual)? {
         Some((compiled, turn)) => carry_out(desk, zones, cron, &compiled, turn, actual),
         None => Ok(()),
     }
 }
 
-/// Decides what to do about what one cron job has due, and writes nothing yet.
+/// Decides what to do about what one cron job has due.
 fn look_at(
-    desk: &Desk<'_>,
-    rules: &Rules,
-    zones: &Zones,
     cron: &mut Cron,
+    active: &[Active],
+    zones: &Zones,
     stamp: Timestamp,
     actual: Timestamp,
 ) -> Answer<Option<(Compiled, Turn)>> {
@@ -117,8 +171,7 @@ fn look_at(
         return Ok(None);
     }
     let compiled = cron.definition.compile(cron.anchor, zones)?;
-    let active = desk.active(&cron.definition.name, rules.counting)?;
-    let turn = cron.turn(&compiled, &active, stamp, actual);
+    let turn = cron.turn(&compiled, active, stamp, actual);
     Ok(Some((compiled, turn)))
 }
 

@@ -31,6 +31,8 @@ pub(super) struct Desk<'t> {
     memory: &'t mut Memory,
     /// What is to be counted and logged once all of it is durable.
     notes: &'t mut Vec<Note>,
+    /// A queue that is there, so that many jobs of one ask for it once.
+    opened: Option<String>,
 }
 
 /// A job as it was read, and what its row says beside it.
@@ -50,11 +52,16 @@ impl<'t> Desk<'t> {
         memory: &'t mut Memory,
         notes: &'t mut Vec<Note>,
     ) -> Desk<'t> {
-        Desk { transaction, memory, notes }
+        Desk { transaction, memory, notes, opened: None }
     }
 
     pub(super) fn note(&mut self, note: Note) {
         self.notes.push(note);
+    }
+
+    /// Jobs of a queue can be fetched once the transaction is durable.
+    pub(super) fn ready(&mut self, queue: &str) {
+        self.notes.push(Note::Ready(Some(queue.to_owned())));
     }
 
     /// Does something as a whole or not at all, whatever becomes of the rest of the transaction.
@@ -67,6 +74,7 @@ impl<'t> Desk<'t> {
             Err(refusal) => {
                 *self.memory = before;
                 self.notes.truncate(noted);
+                self.opened = None;
                 // A failure that has undone the whole transaction has undone this too.
                 self.check_open().map_err(|_| refusal.clone())?;
                 self.transaction.execute_batch("ROLLBACK TO work; RELEASE work").map_err(failed)?;
@@ -105,6 +113,9 @@ impl<'t> Desk<'t> {
         let sql = "INSERT INTO jobs (id, state, queue, type, priority, seq, due_at, worker, cron, serial, blocked, \
                    dead_at, ended_at, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
         let seq = self.next_seq();
+        if job.state == State::Available && !blocked {
+            self.ready(&job.queue);
+        }
         match self.write_row(sql, job, seq, blocked) {
             Err(error) if is_duplicate(&error) => {
                 let message = format!("a job with the id {} exists", job.id);
@@ -122,6 +133,9 @@ impl<'t> Desk<'t> {
         let became_available = job.state == State::Available && kept.state != State::Available;
         // A job keeps its place unless it comes back to the queue.
         let seq = if became_available { self.next_seq() } else { -1 };
+        if became_available && !blocked {
+            self.ready(&job.queue);
+        }
         let sql = "UPDATE jobs SET state = ?2, queue = ?3, type = ?4, priority = ?5, \
                    seq = CASE WHEN ?6 < 0 THEN seq ELSE ?6 END, due_at = ?7, worker = ?8, cron = ?9, serial = ?10, \
                    blocked = ?11, dead_at = ?12, ended_at = ?13, body = ?14 WHERE id = ?1";
@@ -174,13 +188,17 @@ impl<'t> Desk<'t> {
 
     /// Lets the next job of its cron job have its turn, unless another has it: jobs that were made under another
     /// policy wait for nobody.
-    fn pass_the_turn(&self, job: &Job) -> Answer<()> {
+    fn pass_the_turn(&mut self, job: &Job) -> Answer<()> {
         let Some(cron) = job.cron.as_ref() else { return Ok(()) };
         let sql = "UPDATE jobs SET blocked = 0 WHERE id = (SELECT id FROM jobs WHERE cron = ?1 AND ended_at IS NULL \
                    AND blocked = 1 AND state = 'available' ORDER BY priority DESC, seq LIMIT 1) \
                    AND NOT EXISTS (SELECT 1 FROM jobs WHERE cron = ?1 AND ended_at IS NULL AND blocked = 0 \
-                   AND state IN ('available', 'active'))";
-        self.execute(sql, &[&cron.name]).map(drop)
+                   AND state IN ('available', 'active')) RETURNING queue";
+        self.check_open()?;
+        for queue in self.many(sql, &[&cron.name], |row| row.get::<_, String>(0))? {
+            self.ready(&queue);
+        }
+        Ok(())
     }
 
     pub(super) fn job(&self, id: &str) -> Answer<Option<Kept>> {
@@ -216,9 +234,18 @@ impl<'t> Desk<'t> {
         self.one(sql, &[&cron], |row| row.get(0)).map(|count| count.unwrap_or(0))
     }
 
-    pub(super) fn open_queue(&self, name: &str, now: Timestamp) -> Answer<()> {
-        let sql = "INSERT OR IGNORE INTO queues (name, paused, created_at) VALUES (?1, 0, ?2)";
-        self.execute(sql, &[&name, &now.as_millisecond()]).map(drop)
+    pub(super) fn open_queue(&mut self, name: &str, now: Timestamp) -> Answer<()> {
+        if self.opened.as_deref() != Some(name) {
+            let sql = "INSERT OR IGNORE INTO queues (name, paused, created_at) VALUES (?1, 0, ?2)";
+            self.execute(sql, &[&name, &now.as_millisecond()])?;
+            self.opened = Some(name.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Queues are no longer there.
+    pub(super) fn forget_queue(&mut self) {
+        self.opened = None;
     }
 
     pub(super) fn save_cron(&self, cron: &Cron) -> Answer<()> {
@@ -249,7 +276,7 @@ impl<'t> Desk<'t> {
         for event in events {
             self.notes.push(Note::Told(event.kind));
             let id = format!("evt_{}", new_id(event.time));
-            let body = event.view(&id, &self.memory.source).to_string();
+            let body = json(&event.view(&id, &self.memory.source));
             self.memory.last_event += 1;
             let (seq, at) = (self.memory.last_event, event.time.as_millisecond());
             let (queue, job_type) = (event.queue, event.job_type);

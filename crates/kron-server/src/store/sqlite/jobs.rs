@@ -4,8 +4,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::event::Event;
 use crate::job::{Job, State};
+use crate::note::Note;
 use crate::refusal::Refusal;
-use crate::store::verbs::{ADVANCE_MAX, DEATHS_MAX, PRUNE_MAX, WORKER_SILENCE, directive, heard, luck};
+use crate::store::verbs::{
+    self, ADVANCE_MAX, DEATHS_MAX, PRUNE_MAX, WORKER_SILENCE, apply, directed, directive, heard, luck, no_job,
+};
 use crate::store::{
     Answer, Beat, Beaten, Change, Changed, Fetch, Queue, Retention, Rules, Worker, WorkerState,
 };
@@ -19,27 +22,8 @@ pub(super) fn change(
     change: Change,
     now: Timestamp,
 ) -> Answer<Changed> {
-    let Some(mut kept) = desk.job(id)? else {
-        let what = if matches!(change, Change::Revive) { "dead letter" } else { "job" };
-        return Err(Refusal::not_found(what, id));
-    };
-    // What time has done to it by now comes first.
-    let mut events = kept.job.advance(luck(), now);
-    let (before, attempt) = (kept.job.state, kept.job.attempt);
-    let job = &mut kept.job;
-    let changed = match change {
-        Change::Activate => job.activate(now),
-        Change::Ack { worker_id, fence, result } => job.ack(worker_id.as_deref(), fence, result, now),
-        Change::Cancel => job.cancel(None, now),
-        Change::Nack(nack) => job.nack(nack, luck(), now),
-        Change::Report(progress) => {
-            job.report(progress, rules.defaults);
-            Ok(Vec::new())
-        }
-        Change::Revive => job.revive(now),
-        Change::TakeBack { attempt } => job.take_back(attempt, now),
-    };
-    events.extend(changed?);
+    let Some(mut kept) = desk.job(id)? else { return Err(no_job(&change, id)) };
+    let (events, before, attempt) = apply(&mut kept.job, change, rules, now)?;
     desk.save(&kept)?;
     desk.tell(events)?;
     Ok(Changed { job: kept.job, before, attempt })
@@ -85,7 +69,11 @@ pub(super) fn beat(desk: &mut Desk<'_>, rules: &Rules, beat: &Beat, now: Timesta
     let known: Option<Worker> =
         desk.one("SELECT body FROM workers WHERE id = ?1", &[&beat.worker_id], body)?;
     let is_new = known.as_ref().is_none_or(|worker| worker.dead);
+    let took_none = known.as_ref().is_some_and(|worker| !worker.takes_jobs());
     let worker = heard(known, beat, now);
+    if took_none && worker.takes_jobs() {
+        desk.note(Note::Ready(None));
+    }
     let mut beaten = Beaten { state: worker.state, extended: 0, cancelled: Vec::new(), lost: Vec::new() };
     for id in &beat.jobs {
         let Some(mut kept) = desk.job(id)? else {
@@ -122,20 +110,9 @@ pub(super) fn beat(desk: &mut Desk<'_>, rules: &Rules, beat: &Beat, now: Timesta
 
 pub(super) fn direct(desk: &mut Desk<'_>, id: &str, state: WorkerState, now: Timestamp) -> Answer<Worker> {
     let worker: Option<Worker> = desk.one("SELECT body FROM workers WHERE id = ?1", &[&id], body)?;
-    let Some(mut worker) = worker else { return Err(Refusal::not_found("worker", id)) };
-    if worker.state == WorkerState::Terminate && state != WorkerState::Terminate {
-        return Err(Refusal::conflict(format!(
-            "worker {id} has been told to terminate and cannot be told otherwise"
-        )));
-    }
-    worker.state = state;
-    let kind = match state {
-        WorkerState::Quiet => "worker.quiet",
-        WorkerState::Running => "worker.started",
-        WorkerState::Terminate => "worker.stopped",
-    };
-    desk.tell([Event::new(kind, id, now).with("worker_id", id)])?;
-    let dies_at = if worker.dead { None } else { worker.last_seen.checked_add(WORKER_SILENCE).ok() };
+    let (worker, event, dies_at) = directed(worker, id, state, now)?;
+    desk.tell([event])?;
+    desk.note(Note::Ready(None));
     desk.save_worker(&worker, dies_at)?;
     Ok(worker)
 }
@@ -180,8 +157,7 @@ pub(super) fn delete_dead(desk: &mut Desk<'_>, id: &str, now: Timestamp) -> Answ
     match desk.job(id)? {
         Some(kept) if kept.job.dead => {
             desk.delete_job(id)?;
-            let event = Event::new("dead_letter.deleted", id, now).with("job_id", id);
-            desk.tell([event.with("job_type", kept.job.kind).with("queue", kept.job.queue)])
+            desk.tell([verbs::deleted(kept.job, now)])
         }
         _ => Err(Refusal::not_found("dead letter", id)),
     }
@@ -192,10 +168,10 @@ pub(super) fn pause(desk: &mut Desk<'_>, name: String, paused: bool, now: Timest
     let changed =
         desk.execute("UPDATE queues SET paused = ?2 WHERE name = ?1 AND paused <> ?2", &[&name, &paused])?;
     if changed > 0 {
-        let kind = if paused { "queue.paused" } else { "queue.resumed" };
-        let mut event = Event::new(kind, name.clone(), now).with("queue", name.clone());
-        event.queue = Some(name.clone());
-        desk.tell([event])?;
+        desk.tell([verbs::paused(&name, paused, now)])?;
+        if !paused {
+            desk.ready(&name);
+        }
     }
     let created: Option<i64> =
         desk.one("SELECT created_at FROM queues WHERE name = ?1", &[&name], |row| row.get(0))?;

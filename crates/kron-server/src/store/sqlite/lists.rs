@@ -9,13 +9,12 @@ use crate::clock::ceil_second;
 use crate::cron::{Cron, Occurrence};
 use crate::job::{Job, State};
 use crate::job_view::Page;
-use crate::store::verbs::{SCAN_MAX, census_of, event_id};
+use crate::store::verbs::{SCAN_MAX, SOONEST_MAX, Soonest, census_of, event_id, newest};
 use crate::store::{
     After, Answer, DeadStats, EventQuery, Events, JobFilter, PageRequest, Queue, Span, Stored, Worker,
 };
 
-use super::desk::{body, many, one};
-use crate::refusal::Refusal;
+use super::desk::{body, failed, many, one};
 
 /// A condition of a list, and the value in it.
 type Condition<'v> = (&'static str, &'v dyn ToSql);
@@ -233,30 +232,19 @@ pub(super) fn find_crons(
     list.page(connection, page, body, |cron: &Cron| cron.definition.name.clone())
 }
 
-/// How many cron jobs are looked at to find those that fire next.
-const SOONEST_MAX: usize = 1_000;
-
-/// The cron jobs that fire next. None fires before it is looked at, so the order of looks tells when to stop.
+/// The cron jobs that fire next.
 pub(super) fn soonest_crons(connection: &Connection, most: usize) -> Answer<Vec<Cron>> {
-    let sql = "SELECT next_look, body FROM crons WHERE next_look IS NOT NULL AND enabled ORDER BY next_look LIMIT ?1";
-    let mut statement = connection.prepare_cached(sql).map_err(super::desk::failed)?;
-    let mut rows = statement.query([SOONEST_MAX]).map_err(super::desk::failed)?;
-    let mut found: Vec<Cron> = Vec::new();
-    while let Some(row) = rows.next().map_err(super::desk::failed)? {
-        let look: i64 = row.get(0).map_err(super::desk::failed)?;
-        let last = found.get(most.saturating_sub(1)).and_then(|cron| cron.next_run_at);
-        if last.is_some_and(|last| last.as_second() < look) {
+    let sql = "SELECT body, next_look FROM crons WHERE next_look IS NOT NULL AND enabled ORDER BY next_look LIMIT ?1";
+    let mut statement = connection.prepare_cached(sql).map_err(failed)?;
+    let mut rows = statement.query([SOONEST_MAX]).map_err(failed)?;
+    let mut soonest = Soonest::new(most);
+    while let Some(row) = rows.next().map_err(failed)? {
+        if soonest.is_found(row.get(1).map_err(failed)?) {
             break;
         }
-        let text: String = row.get(1).map_err(super::desk::failed)?;
-        let cron: Cron = serde_json::from_str(&text).map_err(|error| Refusal::backend(&error))?;
-        if cron.next_run_at.is_some() {
-            let place = found.partition_point(|other| other.next_run_at <= cron.next_run_at);
-            found.insert(place, cron);
-        }
+        soonest.take(body(row).map_err(failed)?);
     }
-    found.truncate(most);
-    Ok(found)
+    Ok(soonest.found())
 }
 
 /// The newest part of the record, the newest first.
@@ -269,15 +257,10 @@ pub(super) fn latest_occurrences(
     let limit = span.limit as u64;
     let sql = "SELECT body FROM occurrences WHERE cron = ?1 AND scheduled BETWEEN ?2 AND ?3 \
                ORDER BY scheduled DESC, kind DESC LIMIT ?4";
-    let mut found: Vec<Occurrence> = many(connection, sql, &[&cron, &from, &to, &limit], body)?;
-    // Several in a row may have begun before it.
+    let within = many(connection, sql, &[&cron, &from, &to, &limit], body)?;
     let sql = "SELECT body FROM occurrences WHERE cron = ?1 AND kind = 'range' AND last >= ?2 AND scheduled < ?2 \
                ORDER BY last LIMIT ?3";
-    let mut begun: Vec<Occurrence> = many(connection, sql, &[&cron, &from, &limit], body)?;
-    begun.sort_by_key(|occurrence| std::cmp::Reverse(occurrence.place()));
-    found.extend(begun);
-    found.truncate(span.limit);
-    Ok(found)
+    Ok(newest(within, many(connection, sql, &[&cron, &from, &limit], body)?, span.limit))
 }
 
 /// Part of the record. Several in a row may have begun before it, and are found by their end: history that

@@ -1,12 +1,16 @@
-//! One thread writes. What waits for it shares a transaction, and so one flush of the disk.
+//! One thread writes. What waits for it shares a transaction, and so one flush of the disk. Another counts and logs
+//! what was written.
 
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 use std::thread;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::bell::Bell;
 use crate::clock::instant;
 use crate::metrics::Metrics;
 use crate::note::Note;
@@ -20,6 +24,9 @@ const GROUP_MAX: usize = 256;
 
 /// The most orders that wait. Whoever comes then waits too.
 const WAITING_MAX: usize = 1_024;
+
+/// The most transactions whose notes wait to be counted and logged.
+const NOTES_MAX: usize = 16;
 
 /// Something to be done at the desk, and how to tell what came of it.
 type Order = Box<dyn FnOnce(&mut Desk<'_>) -> Told + Send>;
@@ -44,12 +51,21 @@ impl Writer {
         mut connection: Connection,
         mut memory: Memory,
         metrics: Arc<Metrics>,
+        bell: Arc<Bell>,
     ) -> Result<Writer, Refusal> {
         let (orders, mut waiting) = mpsc::channel::<Order>(WAITING_MAX);
         let first = look(&connection)?;
         let (due, due_seen) = watch::channel(first);
         let (last_event, last_event_seen) = watch::channel(memory.last_event);
         let (is_failing, is_failing_seen) = watch::channel(false);
+        let (noted, notes_taken) = sync_channel::<(Vec<Note>, Duration)>(NOTES_MAX);
+        let counted = Arc::clone(&metrics);
+        let take = move || {
+            for (notes, took) in notes_taken {
+                notes.into_iter().for_each(|note| note.take(&counted, took));
+            }
+        };
+        let notes_thread = spawn("kron-notes", take)?;
         let write = move || {
             while let Some(first) = waiting.blocking_recv() {
                 let mut group = vec![first];
@@ -74,18 +90,18 @@ impl Writer {
                     Err(_) => metrics.commit_failed(),
                 }
                 done.tell();
-                // Nobody waits for this.
-                notes.into_iter().for_each(|note| note.take(&metrics, took));
+                notes.iter().for_each(|note| note.wake(&bell));
+                // Nobody waits for the rest. Only if the log is slower than the disk does the disk wait for it.
+                let _ = noted.send((notes, took));
             }
             // Whoever copies the database finds everything in one file.
             if let Err(error) = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
                 tracing::warn!(%error, "could not fold the log into the database");
             }
+            drop(noted);
+            let _ = notes_thread.join();
         };
-        let thread = thread::Builder::new()
-            .name("kron-store".into())
-            .spawn(write)
-            .map_err(|error| Refusal::backend(&format!("no thread for it: {error}")))?;
+        let thread = spawn("kron-store", write)?;
         Ok(Writer {
             orders: Some(orders),
             thread: Some(thread),
@@ -128,6 +144,11 @@ impl Drop for Writer {
             let _ = thread.join();
         }
     }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<thread::JoinHandle<()>, Refusal> {
+    let no_thread = |error| Refusal::backend(&format!("no thread for it: {error}"));
+    thread::Builder::new().name(name.into()).spawn(work).map_err(no_thread)
 }
 
 /// A group of orders that was carried out or not, and whom to tell.
@@ -197,7 +218,7 @@ mod tests {
         let connection = Connection::open_in_memory().unwrap();
         crate::store::sqlite::STEPS.iter().for_each(|step| connection.execute_batch(step).unwrap());
         let memory = Memory { seq: 0, last_event: 0, source: "test".into() };
-        Writer::start(connection, memory, Arc::default()).unwrap()
+        Writer::start(connection, memory, Arc::default(), Arc::default()).unwrap()
     }
 
     async fn count(writer: &Writer) -> i64 {
