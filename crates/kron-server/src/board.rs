@@ -723,8 +723,7 @@ mod tests {
             let node = server_node(&server(id, is_silent), &cluster(look), now);
             (node.role, node.well, node.detail)
         };
-        let leads =
-            "kron-server 1, 10.0.0.1:8080, evaluates cron jobs since 2026-03-01T11:30:00Z, epoch 7";
+        let leads = "kron-server 1, 10.0.0.1:8080, evaluates cron jobs since 2026-03-01T11:30:00Z, epoch 7";
         assert_eq!(shown("a", false, "2026-03-01T12:00:09Z"), ("leader".into(), true, leads.into()));
         let behind = format!("{leads}, 10 s behind");
         assert_eq!(shown("a", false, "2026-03-01T12:00:00Z"), ("leader".into(), false, behind));
