@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kron_zones::Zones;
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
 
 use crate::clock::floor_second;
 use crate::cron::{Active, Compiled, Cron, Registration, Turn};
@@ -14,8 +16,8 @@ use crate::refusal::Refusal;
 use crate::store::Rules;
 use crate::store::verbs::{LOOK_AGAIN, TURNS_MAX, WAITING_UNREMARKABLE, lay_over};
 
-use super::desk::Desk;
-use super::trouble::Outcome;
+use super::desk::{Desk, body};
+use super::trouble::{Outcome, Trouble};
 
 pub(super) async fn register(
     desk: &mut Desk,
@@ -78,7 +80,7 @@ pub(super) async fn unregister(desk: &mut Desk, name: &str) -> Outcome<Option<Cr
 
 /// What is due, and nothing else, in the order of an index.
 pub(super) const DUE: &str =
-    "SELECT body FROM crons WHERE next_look <= $1 ORDER BY next_look, name LIMIT $2 FOR UPDATE";
+    "SELECT body, name FROM crons WHERE next_look <= $1 ORDER BY next_look, name LIMIT $2 FOR UPDATE";
 
 /// Settles what cron jobs have due at a second, some at a time, for as long as the epoch is this node's.
 pub(super) async fn turn_due(
@@ -94,10 +96,27 @@ pub(super) async fn turn_due(
         return Ok(None);
     }
     let query = sqlx::query(DUE).bind(stamp.as_second()).bind(TURNS_MAX as i64);
-    let due: Vec<Cron> = desk.bodies(query).await?;
-    let more = due.len() == TURNS_MAX;
+    let rows = desk.rows(query).await?;
+    let more = rows.len() == TURNS_MAX;
+    let mut due = Vec::with_capacity(rows.len());
+    for row in &rows {
+        match body(row) {
+            Ok(cron) => due.push(cron),
+            Err(trouble) => look_again(desk, row, &trouble, stamp).await?,
+        }
+    }
     settle(desk, rules, zones, epoch, due, stamp, actual).await?;
     Ok(Some(more))
+}
+
+/// A row that this version cannot read is one cron job's trouble, not another's.
+async fn look_again(desk: &mut Desk, row: &PgRow, trouble: &Trouble, stamp: Timestamp) -> Outcome<()> {
+    let name: String = row.try_get("name")?;
+    tracing::error!(cron = name, error = ?trouble, "could not read a cron job");
+    let look = stamp.checked_add(LOOK_AGAIN).ok().map(Timestamp::as_second);
+    desk.execute(sqlx::query("UPDATE crons SET next_look = $2 WHERE name = $1").bind(name).bind(look))
+        .await?;
+    Ok(())
 }
 
 /// Settles what some cron jobs have due, and writes them back.

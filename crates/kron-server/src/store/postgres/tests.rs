@@ -250,6 +250,31 @@ fn work_that_comes_in_at_one_node_wakes_whoever_waits_for_it_at_another() {
 }
 
 #[test]
+fn a_cron_job_that_cannot_be_read_keeps_no_other_from_firing() {
+    with_database(|place| async move {
+        let node = node(&place).await;
+        leads(&node).await;
+        let now = at("2026-01-01T00:00:30Z");
+        register(&node, "a", now).await;
+        register(&node, "b", now).await;
+        let mut connection = PgConnection::connect(&place.url).await.unwrap();
+        connection
+            .execute("UPDATE crons SET body = '{\"from\": \"the future\"}' WHERE name = 'a'")
+            .await
+            .unwrap();
+        let due = at("2026-01-01T00:01:00Z");
+        while node.turn(due, due).await.unwrap() {}
+        assert_eq!(node.cron("b").await.unwrap().unwrap().run_count, 1);
+        let is_due: bool = sqlx::query_scalar("SELECT next_look <= $1 FROM crons WHERE name = 'a'")
+            .bind(due.as_second())
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+        assert!(!is_due, "it is looked at again later");
+    });
+}
+
+#[test]
 fn many_registered_cron_jobs_cost_nothing_while_none_is_due_and_little_to_look_at() {
     with_database(|place| async move {
         let _node = node(&place).await;
