@@ -25,7 +25,7 @@ pub fn compare() {
         "\ntimers, {JOBS} jobs: ns to take one out and set it again (best of {ROUNDS}, {TURNS} each), bytes a job"
     );
     println!("{:<34} {:>9} {:>6} {:>9} {:>6}", "", "minutes", "bytes", "seconds", "bytes");
-    let contestants: [(&str, fn(&Workload) -> Cost); 3] =
+    let contestants: [(&str, Run); 3] =
         [("kron", kron), ("BinaryHeap<(u64, u32)>", heap), ("tokio-util's DelayQueue", delays)];
     let mut costs = contestants.map(|(name, _)| (name, [Cost::WORST; 2]));
     for (column, step) in [60, 1].into_iter().enumerate() {
@@ -53,6 +53,8 @@ pub fn compare() {
         }
     }
 }
+
+type Run = fn(&Workload) -> Cost;
 
 /// What a turn costs, and what a job does.
 #[derive(Clone, Copy)]

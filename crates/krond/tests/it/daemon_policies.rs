@@ -143,14 +143,12 @@ fn a_period_whose_run_fails_is_executed_all_the_same() {
     world.start();
     world.until("its ends are told", |world| world.events("execution_completed", "bad").len() >= 2);
     let records = world.history("bad");
-    assert!(
-        records
-            .iter()
-            .filter(|record| record["kind"] == "outcome")
-            .all(|record| record["outcome"] == "executed")
-    );
-    let periods: Vec<&Value> =
-        records.iter().filter(|record| record["kind"] == "outcome").map(|record| &record["period"]).collect();
+    // On a busy machine a period may find the run before it still there, or be overtaken by the next.
+    let is_busy = |record: &&Value| record["reason"] == "still-running" || record["reason"] == "superseded";
+    let outcomes = records.iter().filter(|record| record["kind"] == "outcome");
+    let outcomes: Vec<&Value> = outcomes.filter(|record| !is_busy(record)).collect();
+    assert!(outcomes.iter().all(|record| record["outcome"] == "executed"), "{outcomes:?}");
+    let periods: Vec<&Value> = outcomes.iter().map(|record| &record["period"]).collect();
     let once: BTreeSet<String> = periods.iter().map(ToString::to_string).collect();
     assert_eq!(once.len(), periods.len(), "no failure is tried again");
     let history = world.state_of("bad")["History"].as_array().unwrap().clone();
