@@ -11,7 +11,6 @@ import collections
 import hashlib
 import os
 import pathlib
-import shutil
 import sys
 import time
 
@@ -20,6 +19,9 @@ from world import World, wait_until
 # How many starts there are in a second, and after how many seconds a job is due again at the least. With its deadline,
 # a period that was forgotten would be made up for at once.
 STARTS, PERIOD_MIN, DEADLINE = 200, 6, 3600
+
+# Jobs in one krontab, which may have a megabyte.
+TABLE_JOBS = 2000
 
 # How long a phase may take on a machine with other things to do.
 PHASE_MAX = 900
@@ -33,13 +35,19 @@ class Damaged(World):
         self.names = [f"j{number}" for number in range(count)]
         period = max(PERIOD_MIN, count // STARTS)
         line = f"@every {period}s @win(after,{period - 1}s) @policy(deadline={DEADLINE}s,concurrency=allow)"
-        with open(self.config, "w") as krontab:
-            for name in self.names:
-                krontab.write(f'{line} name={name} shell=true command="echo $KRON_RUN {name} $$ >> {self.log}"\n')
+        self.config = self.base / "krontabs"
+        self.config.mkdir()
+        self.files = {}
+        for first in range(0, count, TABLE_JOBS):
+            table = self.config / f"{first}.kron"
+            with open(table, "w") as krontab:
+                for name in self.names[first : first + TABLE_JOBS]:
+                    krontab.write(f'{line} name={name} shell=true command="echo $KRON_RUN {name} $$ >> {self.log}"\n')
+                    self.files[name] = self.state / (hashlib.sha256(f"{table}:{name}".encode()).hexdigest() + ".json")
 
     def file(self, name):
         """The state file of a job."""
-        return self.state / (hashlib.sha256(f"{self.config}:{name}".encode()).hexdigest() + ".json")
+        return self.files[name]
 
     def runs(self):
         """How often each job was executed."""

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::process::{Daemon, machine};
 
-/// Jobs in one file of the directory of krontabs.
-const A_FILE: usize = 50_000;
+/// Jobs in one file of the directory of krontabs, which may have a megabyte.
+const A_FILE: usize = 10_000;
 /// How long nothing happens while its processor time is looked at.
 const QUIET: Duration = Duration::from_secs(60);
 /// By then it must be ready.
