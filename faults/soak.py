@@ -27,7 +27,7 @@ KINDS = (
     ("@every 20s @policy(concurrency=replace)", 'shell=true command="echo $KRON_RUN {name} $$ >> {log}; exec sleep 60"'),
     ("@every 15s", 'timeout=2s shell=true command="echo $KRON_RUN {name} $$ >> {log}; sleep 60 & sleep 60"'),
     ("@every 15s", 'shell=true command="echo $KRON_RUN {name} $$ >> {log}; exit 7"'),
-    ("@every 30s", 'command=["/no/such/program"]'),
+    ("@every 30s", "command=/no/such/program"),
 )
 
 # What may grow from the first half of a life to its second: memory by a tenth and 2 MB, and the others by a few.
@@ -102,7 +102,7 @@ def reload(world, pid, rng):
 
 def bad_reload(world, pid, rng):
     good = world.config.read_text()
-    world.config.write_text(good + "61 * * * * name=bad command=[]\n")
+    world.config.write_text(good + "61 * * * * name=bad command=/bin/true\n")
     world.ask("reload")
     world.config.write_text(good)
 

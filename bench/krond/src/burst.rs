@@ -6,12 +6,17 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use rustix::process::Signal;
+
 use crate::process::{Daemon, load, machine};
 
 /// How long before the minute everything must be ready. Reading 10,000 jobs takes a moment.
 const AHEAD: Duration = Duration::from_secs(8);
 /// What has not started by then never will: the next minute would be counted with it.
 const PATIENCE: Duration = Duration::from_secs(52);
+
+/// Jobs in one table. A krontab may have a megabyte.
+const A_TABLE: usize = 1_000;
 
 /// Most that the last start may come later than the bare loop's (G12), and that the first may come after its second (G13).
 const GATE_GOAL: f64 = 1.5;
@@ -147,29 +152,17 @@ fn by_krond(krond: &Path, count: usize, command: &dyn Fn(&Path) -> String) -> Ve
     let place = tempfile::tempdir().unwrap();
     let notes = Notes::new(place.path());
     let command = command(&notes.0);
-    let table: String = (0..count)
-        .map(|n| format!("* * * * * name=j{n} stdout=discard stderr=discard {command}\n"))
-        .collect();
-    let config = place.path().join("jobs.kron");
-    fs::write(&config, table).unwrap();
+    let config = place.path().join("krontabs");
+    fs::create_dir(&config).unwrap();
+    for first in (0..count).step_by(A_TABLE) {
+        let line = |n| format!("* * * * * name=j{n} stdout=discard stderr=discard {command}\n");
+        let table: String = (first..count.min(first + A_TABLE)).map(line).collect();
+        fs::write(config.join(format!("{first}.kron")), table).unwrap();
+    }
     let mut start = Command::new(krond);
     start.args(["start", "--foreground", "--config"]).arg(&config);
     start.arg("--state-dir").arg(place.path().join("state"));
-    // Its first minute makes the state files; the second is what every other minute is like.
-    let warm = next_minute();
-    let log = place.path().join("krond.log");
-    let daemon = Daemon::start(&mut start, &log);
-    if notes.wait(warm, count).is_empty() {
-        println!(
-            "{}",
-            fs::read_to_string(&log).unwrap_or_default().lines().take(5).collect::<Vec<_>>().join("\n")
-        );
-    }
-    let minute = next_minute();
-    fs::write(&notes.0, []).unwrap();
-    let late = notes.wait(minute, count);
-    drop(daemon);
-    late
+    measured(&mut start, Signal::TERM, &notes, count)
 }
 
 /// The real one, with tables of its own in a mount namespace, so that it finds nothing of this machine's. Takes root.
@@ -178,10 +171,9 @@ fn debian(note: &Path, count: usize) -> Vec<Duration> {
     let notes = Notes::new(place.path());
     let tables = place.path().join("cron.d");
     fs::create_dir(&tables).unwrap();
-    // It gives up a table of more than 10,000 lines.
-    for first in (0..count).step_by(1_000) {
+    for first in (0..count).step_by(A_TABLE) {
         let job = format!("* * * * * root {} {}\n", note.display(), notes.0.display());
-        let table = format!("MAILTO=\"\"\n{}", job.repeat(1_000.min(count - first)));
+        let table = format!("MAILTO=\"\"\n{}", job.repeat(A_TABLE.min(count - first)));
         fs::write(tables.join(format!("bench{first}")), table).unwrap();
     }
     let script = "mount --bind \"$1\" /etc/cron.d && mkdir -p \"$2/spool\" && mount --bind \"$2/spool\" /var/spool/cron/crontabs \
@@ -191,18 +183,20 @@ fn debian(note: &Path, count: usize) -> Vec<Duration> {
         .args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh"])
         .arg(&tables)
         .arg(place.path());
-    let log = place.path().join("cron.log");
+    // `unshare` takes no notice of less, and its child ends with it.
+    measured(&mut start, Signal::KILL, &notes, count)
+}
+
+/// What a daemon is like in its second minute: in its first it may have files to make.
+fn measured(start: &mut Command, ended_by: Signal, notes: &Notes, count: usize) -> Vec<Duration> {
+    let log = notes.0.with_file_name("log");
     let warm = next_minute();
-    let daemon = Daemon::start(&mut start, &log);
+    let _daemon = Daemon::start(start, ended_by, &log);
     if notes.wait(warm, count).is_empty() {
-        println!(
-            "{}",
-            fs::read_to_string(&log).unwrap_or_default().lines().take(5).collect::<Vec<_>>().join("\n")
-        );
+        let told = fs::read_to_string(&log).unwrap_or_default();
+        println!("{}", told.lines().take(5).collect::<Vec<_>>().join("\n"));
     }
     let minute = next_minute();
     fs::write(&notes.0, []).unwrap();
-    let late = notes.wait(minute, count);
-    drop(daemon);
-    late
+    notes.wait(minute, count)
 }

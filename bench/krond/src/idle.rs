@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use crate::process::{Daemon, machine};
 
 /// Jobs in one file of the directory of krontabs, which may have a megabyte.
@@ -37,7 +39,7 @@ pub fn measure(krond: &Path, count: usize) {
         command.args(["start", "--foreground", "--config"]).arg(&config);
         command.arg("--state-dir").arg(place.path().join("state"));
         let log = place.path().join(format!("krond{start}.log"));
-        let daemon = Daemon::start(&mut command, &log);
+        let daemon = Daemon::start(&mut command, Signal::TERM, &log);
         let ready = || {
             let mut ask = Command::new(krond);
             ask.arg("status").arg("--state-dir").arg(place.path().join("state"));

@@ -4,19 +4,25 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// A process that ends with its measurement.
-pub struct Daemon(Child);
+pub struct Daemon {
+    child: Child,
+    ended_by: Signal,
+}
 
 impl Daemon {
-    pub fn start(command: &mut Command, log: &Path) -> Self {
+    pub fn start(command: &mut Command, ended_by: Signal, log: &Path) -> Self {
         let log = fs::File::create(log).unwrap();
         let out = log.try_clone().unwrap();
-        Self(command.stdin(Stdio::null()).stdout(out).stderr(log).spawn().unwrap())
+        let child = command.stdin(Stdio::null()).stdout(out).stderr(log).spawn().unwrap();
+        Self { child, ended_by }
     }
 
     /// Seconds of processor time so far.
     pub fn cpu_seconds(&self) -> f64 {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
         let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
         let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
         ticks as f64 / rustix::param::clock_ticks_per_second() as f64
@@ -24,7 +30,7 @@ impl Daemon {
 
     /// Bytes of memory, now and at most.
     pub fn memory(&self) -> (u64, u64) {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
             line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
@@ -35,9 +41,8 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        let pid = rustix::process::Pid::from_child(&self.0);
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        let _ = self.0.wait();
+        let _ = kill_process(Pid::from_child(&self.child), self.ended_by);
+        let _ = self.child.wait();
     }
 }
 
