@@ -24,10 +24,11 @@ const SPARE_MAX: usize = WAVE_MAX;
 /// damaging files must not be filled by them.
 const ASIDE_MAX: usize = 8;
 
-/// How far after now a time in a damaged file is believed.
+/// How far after now a time in a damaged file is believed, where no anchor is left to ask.
 ///
-/// A wrong clock may have led a job far into the future, and then the file's time of modification says so too
-/// ([`modified`]). A date in its content alone is more likely one of the damaged bytes.
+/// The anchor is never earlier than a watermark, so that a later date in a damaged file is one of its damaged bytes. A
+/// wrong clock may have led a job far into the future, and then the anchor and the file's time of modification say so
+/// too ([`modified`]).
 const SALVAGE_MAX: SignedDuration = SignedDuration::from_hours(366 * 24);
 
 /// What is left of temporary files ends like this.
@@ -178,7 +179,7 @@ impl<F: Files> Store<F> {
             }
         };
         let salvage = wire::salvage(&damaged.bytes);
-        let believed = now.saturating_add(SALVAGE_MAX).unwrap_or(Timestamp::MAX);
+        let believed = anchor.or_else(|| now.checked_add(SALVAGE_MAX).ok()).unwrap_or(Timestamp::MAX);
         let found = salvage.latest.filter(|latest| *latest <= believed);
         let fence = fence(job, now, [Some(damaged.modified), found, anchor]);
         let mut state = State::fenced(job, fence);
@@ -731,6 +732,31 @@ mod tests {
         assert_eq!(store.files().read(&kept_as).unwrap().bytes, b"{\"Version\":\"1\",\"Iden");
         // The state that stands in its place is durable.
         assert_eq!(found(store.load(&entry.job, now, |_| true)), state);
+    }
+
+    /// One bit of a date can be a year. Without an anchor nobody could tell.
+    #[test]
+    fn a_date_after_the_anchor_is_one_of_the_damaged_bytes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state");
+        let entry = entry();
+        let now = at("2026-03-01T12:00:00Z");
+        let handled: PeriodId = "2026-03-01T11:00:00Z".parse().unwrap();
+        open(directory.path()).write_one(&State::fenced(&entry.job, handled), now).unwrap();
+        let file = path.join(wire::file_name(entry.identity()));
+        let modified = file.metadata().unwrap().modified().unwrap();
+        let text = std::fs::read_to_string(&file).unwrap().replace("2026-03-01T11", "2026-07-01T11");
+        let load = || {
+            std::fs::write(&file, &text).unwrap();
+            std::fs::File::options().write(true).open(&file).unwrap().set_modified(modified).unwrap();
+            let loaded = open(directory.path()).load(&entry.job, now, |_| true).unwrap();
+            loaded.state().unwrap().watermark().unwrap().to_string()
+        };
+        // A window opens 5 min before its time.
+        assert_eq!(load(), "2026-03-01T12:05:00Z");
+        std::fs::remove_file(path.join("anchor.0")).unwrap();
+        std::fs::remove_file(path.join("anchor.1")).unwrap();
+        assert_eq!(load(), "2026-07-01T11:00:00Z");
     }
 
     #[test]
