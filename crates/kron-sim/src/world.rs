@@ -336,6 +336,7 @@ impl World {
             daemon: Daemon::new(Manners {
                 history_max: self.history_max,
                 start_rate: self.life.is_multiple_of(2).then_some(START_RATE),
+                looks_max: if self.life.is_multiple_of(3) { 1 } else { Manners::default().looks_max },
                 ..Manners::default()
             }),
             store,

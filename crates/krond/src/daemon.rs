@@ -9,7 +9,7 @@ mod event;
 mod pace;
 mod tracked;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,11 +35,13 @@ pub struct Manners {
     pub grace: Duration,
     /// The most runs of periods that are started in a second; `None` is without end.
     pub start_rate: Option<u32>,
+    /// The most jobs that are looked at for one event: the first are started while the others are decided.
+    pub looks_max: usize,
 }
 
 impl Default for Manners {
     fn default() -> Manners {
-        Manners { history_max: 20, grace: Duration::from_secs(10), start_rate: None }
+        Manners { history_max: 20, grace: Duration::from_secs(10), start_rate: None, looks_max: 64 }
     }
 }
 
@@ -64,6 +66,8 @@ pub struct Daemon {
     slots: HashMap<Arc<str>, Slot>,
     free: Vec<Slot>,
     timers: Timers,
+    /// Whose time has come, and who were not looked at yet.
+    due: VecDeque<Slot>,
     /// When something by the other clock is due: a timeout, the end of a grace or of a hold.
     alarms: BTreeSet<(Duration, Slot)>,
     tickets: HashMap<Ticket, Slot>,
@@ -89,6 +93,7 @@ impl Daemon {
             slots: HashMap::new(),
             free: Vec::new(),
             timers: Timers::default(),
+            due: VecDeque::new(),
             alarms: BTreeSet::new(),
             tickets: HashMap::new(),
             last_ticket: 0,
@@ -242,7 +247,7 @@ impl Daemon {
         }
     }
 
-    /// Looks at every job that is due.
+    /// Looks at jobs that are due, some at a time.
     fn tick(&mut self, now: Moment, effects: &mut Vec<Effect>) {
         let second = now.second();
         for (at, slots) in self.timers.take_due(second) {
@@ -254,8 +259,12 @@ impl Daemon {
                 // One second for everything that is due by now, whenever its turn comes.
                 job.look.get_or_insert(second);
                 job.wake = None;
-                self.with(slot, now, effects, |_, _| {});
+                self.due.push_back(slot);
             }
+        }
+        for _ in 0..self.manners.looks_max.max(1) {
+            let Some(slot) = self.due.pop_front() else { break };
+            self.with(slot, now, effects, |_, _| {});
         }
         while let Some((at, slot)) = self.alarms.first().copied().filter(|(at, _)| *at <= now.uptime) {
             self.alarms.remove(&(at, slot));
@@ -412,7 +421,7 @@ impl Daemon {
     }
 
     fn wake(&self, now: Moment) -> Wake {
-        let cap = now.uptime + SLEEP_MAX;
+        let cap = if self.due.is_empty() { now.uptime + SLEEP_MAX } else { now.uptime };
         let alarm = self.alarms.first().map(|(at, _)| *at).into_iter().chain(self.pace.next()).min();
         Wake {
             wall: self.timers.first().and_then(|second| Timestamp::from_second(second).ok()),
@@ -791,6 +800,23 @@ mod tests {
         let (effects, wake) = daemon.on(at("12:00:02"), Event::Tick);
         assert_eq!(starts(&effects), ["e"]);
         assert!(wake.uptime > Some(Duration::from_secs(12 * 3_600 + 3)), "nobody waits");
+    }
+
+    #[test]
+    fn the_first_start_while_the_others_are_decided_and_all_by_the_second_they_were_due() {
+        let mut daemon = Daemon::new(Manners { looks_max: 2, ..Manners::default() });
+        let event = jobs(&daemon, &["a", "b", "c", "d", "e"], Some("11:59:00"));
+        daemon.on(at("11:59:30"), event);
+        let now = at("12:00:00.2");
+        let (effects, wake) = daemon.on(now, Event::Tick);
+        assert_eq!(starts(&effects), ["a", "b"]);
+        assert_eq!(wake.uptime, Some(now.uptime), "there is more to do");
+        let (effects, _) = daemon.on(at("12:00:01"), Event::SpawnReady(Ticket(1), process()));
+        assert_eq!(starts(&effects), ["c", "d"]);
+        let (effects, wake) = daemon.on(at("12:00:30"), Event::Tick);
+        assert_eq!(started(&effects), [RunId::Period(PeriodId::new(at("12:00:00").wall))], "{effects:?}");
+        assert_eq!(starts(&effects), ["e"]);
+        assert!(wake.uptime > Some(at("12:00:30").uptime), "nobody waits");
     }
 
     #[test]

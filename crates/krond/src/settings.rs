@@ -72,7 +72,12 @@ impl Settings {
     /// How the daemon behaves by them.
     #[must_use]
     pub fn manners(&self) -> Manners {
-        Manners { history_max: self.history, grace: self.grace, start_rate: self.start_rate }
+        Manners {
+            history_max: self.history,
+            grace: self.grace,
+            start_rate: self.start_rate,
+            ..Manners::default()
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The spawner's own process: it copies itself, and holds the gates.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -37,7 +37,9 @@ struct Server {
     socket: OwnedFd,
     epoll: OwnedFd,
     gates: BTreeMap<Ticket, Gate>,
-    /// Whose gates krond has opened, and was not told so. They came in one packet, and fit into one.
+    /// Who is still to be made, at most a wave of them.
+    launches: VecDeque<Launch>,
+    /// Whose gates krond has opened, and was not told so. No more are at the gate than fit into a packet.
     released: Vec<Ticket>,
     ground: Ground,
 }
@@ -78,70 +80,102 @@ impl Server {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &socket, EventData::new_u64(SOCKET), EventFlags::IN)?;
         let ground = Ground { own: Account::own()?, open_files: open_files()? };
-        Ok(Server { single, socket, epoll, gates: BTreeMap::new(), released: Vec::new(), ground })
+        Ok(Server {
+            single,
+            socket,
+            epoll,
+            gates: BTreeMap::new(),
+            launches: VecDeque::new(),
+            released: Vec::new(),
+            ground,
+        })
     }
 
     fn run(&mut self) -> io::Result<()> {
         let mut arrived = Frames::default();
-        let mut packet = [0; PACKET_MAX];
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             events.clear();
-            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), None) {
+            let until = (!self.launches.is_empty()).then_some(&NOW);
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), until) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
             for Event { data, .. } in events.drain(..) {
                 if data.u64() != SOCKET {
                     self.ended(data.u64());
-                    continue;
+                } else if !self.hear(&mut arrived)? {
+                    return Ok(());
                 }
-                match recv(&self.socket, &mut packet, RecvFlags::DONTWAIT) {
-                    // krond has ended.
-                    Ok((0, _)) => return Ok(()),
-                    Ok((length, _)) => arrived.push(&packet[..length]),
-                    // It has ended without having read everything; what it had said comes first.
-                    Err(Errno::AGAIN | Errno::INTR | Errno::CONNRESET) => {}
-                    Err(error) => return Err(error.into()),
-                }
-                for request in arrived.take()? {
-                    self.handle(request)?;
-                }
-                if !self.released.is_empty() {
-                    let tickets = std::mem::take(&mut self.released);
-                    self.say(&Reply::Released { tickets })?;
-                }
+            }
+            // One at a time: whoever is at the gate does not wait for all the others to be made.
+            if let Some(launch) = self.launches.pop_front() {
+                self.make(&launch)?;
             }
         }
     }
 
-    fn handle(&mut self, request: Request) -> io::Result<()> {
-        match request {
-            Request::Launch(launch) => match self.launch(&launch) {
-                Ok(gate) => drop(self.gates.insert(launch.ticket, gate)),
-                Err(error) => {
-                    let error = format!("could not make a process: {error}");
-                    self.say(&Reply::Failed { ticket: launch.ticket, stage: Stage::Process, error })?;
+    /// Takes all that krond has said. Whether it is still there.
+    fn hear(&mut self, arrived: &mut Frames) -> io::Result<bool> {
+        let mut packet = [0; PACKET_MAX];
+        let mut is_there = true;
+        while is_there {
+            match recv(&self.socket, &mut packet, RecvFlags::DONTWAIT) {
+                Ok((length, _)) => {
+                    is_there = length > 0;
+                    arrived.push(&packet[..length]);
                 }
-            },
+                Err(Errno::AGAIN) => break,
+                // It has ended without having read everything; what it had said comes first.
+                Err(Errno::INTR | Errno::CONNRESET) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        for request in arrived.take()? {
+            self.handle(request);
+        }
+        if !self.released.is_empty() {
+            let tickets = std::mem::take(&mut self.released);
+            self.say(&Reply::Released { tickets })?;
+        }
+        Ok(is_there)
+    }
+
+    fn handle(&mut self, request: Request) {
+        match request {
+            Request::Launch(launch) => self.launches.push_back(*launch),
             Request::Release(ticket) => {
-                if let Some(gate) = self.gates.remove(&ticket) {
-                    let _ = epoll::delete(&self.epoll, &gate.end);
+                if let Some(gate) = self.leave(ticket) {
                     // It fails if the child has ended at the gate, which krond, its parent, learns from the kernel.
                     let _ = rustix::io::write(&gate.end, b"!");
                 }
                 self.released.push(ticket);
             }
             Request::Kill(ticket) => {
-                if let Some(gate) = self.gates.remove(&ticket) {
-                    let _ = epoll::delete(&self.epoll, &gate.end);
+                if let Some(gate) = self.leave(ticket) {
                     gate.kill();
                 }
             }
-            Request::Abort(ticket) => {
-                if let Some(gate) = self.gates.remove(&ticket) {
-                    let _ = epoll::delete(&self.epoll, &gate.end);
-                }
+            Request::Abort(ticket) => drop(self.leave(ticket)),
+        }
+    }
+
+    /// Forgets a ticket, and gives its gate if it is there already.
+    fn leave(&mut self, ticket: Ticket) -> Option<Gate> {
+        let gate = self.gates.remove(&ticket);
+        match &gate {
+            Some(gate) => drop(epoll::delete(&self.epoll, &gate.end)),
+            None => self.launches.retain(|launch| launch.ticket != ticket),
+        }
+        gate
+    }
+
+    fn make(&mut self, launch: &Launch) -> io::Result<()> {
+        match self.launch(launch) {
+            Ok(gate) => drop(self.gates.insert(launch.ticket, gate)),
+            Err(error) => {
+                let error = format!("could not make a process: {error}");
+                self.say(&Reply::Failed { ticket: launch.ticket, stage: Stage::Process, error })?;
             }
         }
         Ok(())

@@ -64,7 +64,7 @@ fn replace_ends_the_whole_tree_before_the_next_starts() {
     assert_eq!(replaced[0]["signal"], "TERM");
     assert!(replaced.iter().any(|line| line["signal"] == "KILL"), "it does not go politely");
     let ended = world.events("execution_completed", "tree");
-    assert_eq!(ended[0]["exit_code"], 137);
+    assert!(ended.iter().any(|line| line["exit_code"] == 137), "{ended:?}");
     // The end of each comes before the start of the next.
     let order: Vec<&str> = ["execution_started", "execution_completed"].into();
     let log = world.log();

@@ -2,9 +2,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::Path;
+use std::time::Duration;
 
 use krond::children::Exit;
-use krond::spawner::{NOT_STARTED, Stage, Ticket, WAVE};
+use krond::spawner::{Answer, NOT_STARTED, Stage, Ticket, WAVE};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::world::{
     Hands, Place, children_of, descriptors, eventually, exe, hold, is_alive, kill, launch, open_directory,
@@ -20,6 +22,12 @@ fn marking(ticket: u64, directory: &Path) -> krond::spawner::Launch {
 fn marks(directory: &Path) -> usize {
     let is_mark = |entry: &fs::DirEntry| entry.file_name().to_str().unwrap().starts_with("ran-");
     fs::read_dir(directory).unwrap().filter(|entry| is_mark(entry.as_ref().unwrap())).count()
+}
+
+/// Says something to the spawner itself.
+fn signal(hands: &Hands, signal: Signal) {
+    let pid = Pid::from_raw(hands.spawner.pid().cast_signed()).unwrap();
+    kill_process(pid, signal).unwrap();
 }
 
 alone! {
@@ -155,6 +163,29 @@ alone! {
         hands.until("failed", |hands| hands.failed.contains_key(&Ticket(1)));
         assert_eq!(hands.failed[&Ticket(1)].0, Stage::Gate);
         hands.until("reaped", |hands| hands.ended.get(&process.pid) == Some(&Exit::Signal(9)));
+        hands.finish();
+    }
+}
+
+alone! {
+    fn who_is_at_the_gate_does_not_wait_for_others_to_be_made() {
+        let mut hands = Hands::new();
+        hands.prepare(&launch(0, &["/bin/true"]));
+        // While it does nothing, very much is asked of it, and the release comes last.
+        signal(&hands, Signal::STOP);
+        for ticket in 1..40 {
+            hands.spawner.prepare(&launch(ticket, &["/bin/true"])).unwrap();
+        }
+        hands.flush();
+        hands.release(Ticket(0));
+        assert!(!hands.spawner.wants_write(), "all of it has been said");
+        signal(&hands, Signal::CONT);
+        let mut answers = Vec::new();
+        eventually("something is answered", || {
+            answers = hands.spawner.answers(Duration::ZERO).unwrap();
+            !answers.is_empty()
+        });
+        assert_eq!(answers[0], Answer::Released { tickets: vec![Ticket(0)] });
         hands.finish();
     }
 }
