@@ -7,6 +7,7 @@ again, and the oracle judges. The log of what was executed lies outside. Needs r
 """
 
 import argparse
+import concurrent.futures
 import fcntl
 import os
 import pathlib
@@ -22,6 +23,9 @@ from world import JOBS, World, wait_until
 # XFS_IOC_GOINGDOWN, which ext4 understands as well; 2 is: without flushing the log.
 SHUTDOWN = 0x8004587D
 NO_LOG_FLUSH = 2
+
+# How long krond lives at most between two cuts, in seconds. Everything is due every second or two.
+LIFE_MAX = 2.0
 
 
 def shell(*words):
@@ -65,40 +69,60 @@ class Disk:
         self.base.rmdir()
 
 
-def main():
-    """Cuts the power so many times on one disk, with a restart after each."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("krond", type=pathlib.Path, help="the binary")
-    parser.add_argument("--kind", choices=["ext4", "xfs"], default="ext4")
-    parser.add_argument("--cuts", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--careless", action="store_true", help="flush nothing, to see that the oracle notices")
-    args = parser.parse_args()
-    rng = random.Random(args.seed)
-    disk = Disk(args.kind)
-    world = World(args.krond.resolve(), state=disk.mount_point / "state")
-    wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=fsync,syncfs:retval=0"] if args.careless else []
+def on_one_disk(krond, kind, cuts, seed, careless):
+    """Cuts the power so many times on one disk, with a restart after each. How much was executed, and what was wrong."""
+    rng = random.Random(seed)
+    disk = Disk(kind)
+    world = World(krond, state=disk.mount_point / "state")
+    wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=fsync,syncfs:retval=0"] if careless else []
     complaints = []
-    for _ in range(args.cuts):
+    for _ in range(cuts):
         process = world.start(wrapper)
-        if not wait_until(lambda: world.ask("status")[0] == 0, 20):
+        if not wait_until(lambda: world.ask("status")[0] == 0, 60):
             complaints.append("krond did not start again")
             break
-        time.sleep(rng.uniform(0.3, 2.3))
+        time.sleep(rng.uniform(0.1, LIFE_MAX))
         disk.cut()
         world.kill(process)
         disk.unmount()
         disk.mount()
     process = world.start()
     before = len(world.executions())
-    if not wait_until(lambda: {job for job, _, _ in world.executions()[before:]} == set(JOBS), 30):
+    if not wait_until(lambda: {job for job, _, _ in world.executions()[before:]} == set(JOBS), 60):
         complaints.append("after the last cut not every job runs again")
     world.end(process)
-    executed = world.judge(complaints, args.kind)
-    print("\n".join(complaints[:20]))
-    print(f"{args.cuts} power cuts on {args.kind}, seed {args.seed}: {executed} executions, {len(complaints)} complaints")
+    executed = world.judge(complaints, kind)
     disk.remove()
-    world.forget()
+    if not complaints:
+        world.forget()
+    return executed, complaints
+
+
+def main():
+    """Shares the cuts among disks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("krond", type=pathlib.Path, help="the binary")
+    parser.add_argument("--kind", choices=["ext4", "xfs"], default="ext4")
+    parser.add_argument("--cuts", type=int, default=20, help="how many in all")
+    parser.add_argument("--side-by-side", type=int, default=1, help="on how many disks at a time")
+    parser.add_argument("--seed", type=int, default=1, help="of the first disk; the others have those after it")
+    parser.add_argument("--careless", action="store_true", help="flush nothing, to see that the oracle notices")
+    args = parser.parse_args()
+    if os.geteuid() != 0:
+        print("a file system of its own takes root", file=sys.stderr)
+        return 2
+    side = min(args.side_by_side, args.cuts)
+    shares = [args.cuts // side + (number < args.cuts % side) for number in range(side)]
+    with concurrent.futures.ThreadPoolExecutor(side) as pool:
+        disks = [
+            pool.submit(on_one_disk, args.krond.resolve(), args.kind, share, args.seed + number, args.careless)
+            for number, share in enumerate(shares)
+        ]
+        results = [disk.result() for disk in disks]
+    complaints = [complaint for _, found in results for complaint in found]
+    print("\n".join(complaints[:20]), end="\n" if complaints else "")
+    executed = sum(executed for executed, _ in results)
+    print(f"{args.cuts} power cuts on {side} disks with {args.kind}, seed {args.seed}: {executed} executions, {len(complaints)} complaints")
     return 1 if complaints else 0
 
 
