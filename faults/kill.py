@@ -81,7 +81,7 @@ def hurt(krond, injection, hurt_seconds, heal_seconds):
         world.ask("stop")
         wait_until(lambda: process.poll() is not None, 5)
     world.kill(process)
-    wait_until(lambda: world.ask("status")[0] == 1, 5)
+    wait_until(lambda: not world.is_up(), 5)
     second = world.start()
     before = len(world.executions())
     time.sleep(heal_seconds)

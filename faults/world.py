@@ -8,6 +8,7 @@ import hashlib
 import json
 import pathlib
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -50,6 +51,15 @@ class World:
         command = [self.krond, *words, "--state-dir", self.state]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         return done.returncode, done.stdout + done.stderr
+
+    def is_up(self):
+        """Whether krond listens. It costs no process to find out."""
+        with socket.socket(socket.AF_UNIX) as client:
+            try:
+                client.connect(str(self.state / "control.sock"))
+            except OSError:
+                return False
+        return True
 
     def end(self, process):
         """Ends krond and everything that it has started."""
