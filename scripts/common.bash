@@ -122,3 +122,16 @@ claim_target() {
     printf '%s\n' "$root" >"$owner"
     export KRON_CLAIMED=yes # for the scripts that this one calls
 }
+
+# What the stage `test` builds.
+tested=(--locked --workspace --lib --bins --tests --examples)
+
+# build_programs PACKAGE...: builds their programs, into $CARGO_TARGET_DIR/debug. After the tests there is nothing left to
+# build: any other choice of packages would have other features of what they depend on, and build that anew.
+build_programs() {
+    if [[ ${KRON_AS_TESTED:-} ]]; then
+        cargo test "${tested[@]}" --no-run
+    else
+        cargo build --locked "${@/#/--package=}"
+    fi
+}
