@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import ssl
@@ -128,6 +129,17 @@ class Rig:
         self.parts[part] = subprocess.Popen([*self.command(part), *flags], stdout=log, stderr=log, cwd=self.dir)
         return self.parts[part]
 
+    def programs(self, **others):
+        """A directory for the PATH, with kubectl and other programs."""
+        directory = self.dir / "bin"
+        directory.mkdir()
+        kubectl = directory / "kubectl"
+        kubectl.write_text(f'#!/bin/sh\nexec {shlex.join(self.command("kubectl"))} "$@"\n')
+        kubectl.chmod(0o755)
+        for name, path in others.items():
+            (directory / name.replace("_", "-")).symlink_to(path.resolve())
+        return directory
+
     def start(self):
         self.start_etcd()
         self.start_apiserver()
@@ -137,7 +149,7 @@ class Rig:
         """The garbage collector asks which resources there are when it starts, and then every 30 s: it starts when all are there."""
         self.spawn(
             "kube-controller-manager", f"--kubeconfig={self.dir}/admin.conf", "--leader-elect=false",
-            "--controllers=job-controller,garbage-collector-controller,ttl-after-finished-controller",
+            "--controllers=job-controller,garbage-collector-controller,namespace-controller,ttl-after-finished-controller",
             "--use-service-account-credentials=false", "--secure-port=0", "--concurrent-job-syncs=20",
             "--kube-api-qps=500", "--kube-api-burst=1000",
         )
