@@ -772,6 +772,7 @@ def case_kronctl(t):
     assert explained["identity"] == "kronctl/tool" and explained["timezone"] == "Europe/Paris"
     following = json.loads(t.kronctl("next", "tool", "--count", "3", "--json", *in_namespace))
     assert following["runs"][0]["chosenTime"] == t.status("tool")["nextChosenTime"], "the tool and the operator disagree"
+    assert f"it is to run at {t.status('tool')['nextChosenTime']}" in t.kronctl("why", "tool", *in_namespace), "before its first period"
     assert "it is to run at" in t.kronctl("why", "tool", "--at", t.status("tool")["nextNominalTime"], *in_namespace)
     assert "has no period" in t.kronctl("why", "tool", "--at", "2026-01-01T12:34:00Z", code=1, *in_namespace)
     assert "2027-03-28T02:30" in t.kronctl("why", "gap", "--at", "2027-03-28T01:30:00Z", code=1, *in_namespace) if t.make("gap", "30 2 * * *", timezone="Europe/Paris") else False
@@ -818,6 +819,9 @@ def case_guide(t):
             header, row = output.splitlines()
             assert header.split() == ["NAME", "SCHEDULE", "SUSPEND", "ACTIVE", "LAST", "NEXT", "READY", "AGE"], output
             assert row.startswith("report") and "True" in row, output
+        elif line.startswith("sed s/kron-jobs"):
+            args = shell("kubectl get deployment -n team-a kron-operator -o jsonpath='{.spec.template.spec.containers[0].args}'")
+            assert "--namespace=team-a" in args and "kron-jobs" not in args, args
         elif line.startswith("kronctl why report"):
             assert "it is to run at 20" in output, output
         elif line.startswith("kubectl kron run report"):

@@ -110,14 +110,11 @@ impl Why {
         let (kronjob, definition) = cluster.read(&self.name).await?;
         let status = kronjob.status.clone().unwrap_or_default();
         let schedule = definition.job.schedule();
-        let last = status.last_period_id.as_ref().and_then(|text| text.parse::<PeriodId>().ok());
-        let asked = match (self.at, last) {
-            (Some(at), _) => at,
-            (None, Some(last)) => last.nominal(),
-            (None, None) => schedule
-                .next_after(clock::now())
-                .ok_or_else(|| Failure::no(format!("no period of {} has come, and none will", self.name)))?,
-        };
+        let known = status.last_period_id.as_ref().or(status.next_period_id.as_ref());
+        let known = known.and_then(|text| text.parse::<PeriodId>().ok()).map(|period| period.nominal());
+        let asked = self.at.or(known).or_else(|| schedule.next_after(clock::now()));
+        let asked = asked
+            .ok_or_else(|| Failure::no(format!("no period of {} has come, and none will", self.name)))?;
         if !schedule.matches(asked) {
             return Ok(self.no_period(args, &definition, asked));
         }

@@ -31,7 +31,9 @@ impl Cluster {
             (None, None) => Config::infer().await.map_err(|error| causes(&error)),
         };
         let config = config.map_err(|why| {
-            Failure::usage(format!("no cluster can be found: {why}; name a kubeconfig with --kubeconfig or KUBECONFIG"))
+            Failure::usage(format!(
+                "no cluster can be found: {why}; name a kubeconfig with --kubeconfig or KUBECONFIG"
+            ))
         })?;
         let namespace = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let client = Client::try_from(config)?;

@@ -77,8 +77,7 @@ Exit codes: 0 answered, or done; 1 the answer is no: invalid, not found, or it w
 
 /// A time on the command line.
 fn time(text: &str) -> Result<Timestamp, String> {
-    text.parse()
-        .map_err(|_| format!("expected a time such as `2026-03-01T02:30:00Z`, but found `{text}`"))
+    text.parse().map_err(|_| format!("expected a time such as `2026-03-01T02:30:00Z`, but found `{text}`"))
 }
 
 /// Why a command could not answer, and its exit code.
