@@ -712,6 +712,17 @@ def as_installed(t, things, everywhere):
 
 
 @alone
+def case_in_pod(t):
+    """Without a kubeconfig, by the files of its service account, as in a pod; the certificate of the API server is checked."""
+    t.retire()
+    operator = t.start(in_pod=True).wait_leading()
+    t.make("pod", "@every 1s", {"deadline": "1h"})
+    wait("a run", lambda: t.history("pod", "executed"))
+    assert operator.terminate() == 0
+    assert "cert bypassed" not in operator.log.read_text().rpartition('"waiting"')[2]
+
+
+@alone
 def case_namespaced(t):
     """deploy/namespaced.yaml, for a namespace of one's own, as it says."""
     t.retire()

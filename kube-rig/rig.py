@@ -80,6 +80,12 @@ def wait(what, condition, patience=PATIENCE):
         time.sleep(0.1)
 
 
+def mounted(account):
+    """What a command is begun with that is to find the files of a service account where a pod has them, and nobody else."""
+    script = 'mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io && cp -r "$0" /run/secrets/kubernetes.io/serviceaccount && exec "$@"'
+    return ["unshare", "--map-root-user", "--mount", "sh", "-c", script, str(account)]
+
+
 class Answer(Exception):
     """An answer that is not a success."""
 
@@ -118,6 +124,15 @@ class Rig:
             "users": [{"name": "rig", "user": {"token": token}}],
             "contexts": [{"name": "rig", "context": {"cluster": "rig", "user": "rig", "namespace": "default"}}],
         }))
+        return path
+
+    def account(self, token):
+        """The files that a pod of a service account has."""
+        path = self.dir / "account"
+        path.mkdir(exist_ok=True)
+        (path / "token").write_text(token)
+        (path / "namespace").write_text(ACCOUNTS[token][0])
+        (path / "ca.crt").write_text((self.dir / "certs/apiserver.crt").read_text())
         return path
 
     def command(self, part):
@@ -323,16 +338,19 @@ class Rig:
 
 
 class Operator:
-    """A kron-operator process."""
+    """A kron-operator process, which finds the API server by a kubeconfig, or the way that it does in a pod."""
 
-    def __init__(self, rig, binary, server=None, lease="kron-operator", name="operator", token=OPERATOR, flags=()):
+    def __init__(self, rig, binary, server=None, lease="kron-operator", name="operator", token=OPERATOR, flags=(), in_pod=False):
         self.rig, self.port = rig, free_port()
-        server = server or f"https://127.0.0.1:{rig.port}"
-        config = rig.kubeconfig(f"{name}.conf", server, token)
         self.log = rig.dir / f"{name}.log"
-        flags = [*flags, f"--listen=127.0.0.1:{self.port}", f"--lease-name={lease}", f"--instance={name}"]
-        env = {**os.environ, "KUBECONFIG": str(config)}
-        self.process = subprocess.Popen([binary, *flags], env=env, stderr=open(self.log, "ab"))
+        command = [binary, *flags, f"--listen=127.0.0.1:{self.port}", f"--lease-name={lease}", f"--instance={name}"]
+        if in_pod:
+            env = {"PATH": os.environ["PATH"], "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(rig.port)}
+            command = [*mounted(rig.account(token)), *command]
+        else:
+            config = rig.kubeconfig(f"{name}.conf", server or f"https://127.0.0.1:{rig.port}", token)
+            env = {**os.environ, "KUBECONFIG": str(config)}
+        self.process = subprocess.Popen(command, env=env, stderr=open(self.log, "ab"))
         self.pid = self.process.pid
 
     def wait_leading(self):
