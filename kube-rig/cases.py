@@ -308,7 +308,8 @@ def case_policies(t):
     assert t.status("forbid")["activeCount"] == 1 and len(t.jobs("forbid")) == 1
     assert wait("its Event", lambda: t.events("forbid", "StillRunning"))
     wait("two at once", lambda: t.status("allow")["activeCount"] >= 2)
-    wait("a replacement", lambda: len(t.history("replace", "executed")) >= 2)
+    # The history may be full of what was superseded, if the machine is slow.
+    wait("a replacement", lambda: len([c for c in t.rig.creations() if c[2].startswith(f"{t.namespace}/replace-")]) >= 2)
     assert wait("its Event", lambda: t.events("replace", "Replaced"))
     wait("one at a time", lambda: len([j for j in t.jobs("replace") if "deletionTimestamp" not in j["metadata"]]) == 1)
     # A run by hand counts.
