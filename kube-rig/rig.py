@@ -290,31 +290,26 @@ class Rig:
         return found
 
     def etcd_events(self, prefix):
-        """The first version of everything that was ever created below a key."""
-        begin = base64.b64encode(prefix.encode()).decode()
-        end = base64.b64encode(prefix[:-1].encode() + bytes([ord(prefix[-1]) + 1])).decode()
-        now = int(self.etcd("/v3/kv/range", {"key": begin, "range_end": end, "count_only": True})["header"]["revision"])
-        body = json.dumps({"create_request": {"key": begin, "range_end": end, "start_revision": "1", "progress_notify": True}})
-        connection = http.client.HTTPConnection("127.0.0.1", self.etcd_port, timeout=2)
-        connection.request("POST", "/v3/watch", body)
-        answer = connection.getresponse()
-        events, seen = [], 0
+        """The first version of everything that was ever created below a key. A mark is set behind it, so that where the mark comes nothing is missing."""
+        behind = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        key = lambda text: base64.b64encode(text.encode()).decode()
+        until = int(self.etcd("/v3/kv/put", {"key": key(behind + "mark"), "value": ""})["header"]["revision"])
+        body = json.dumps({"create_request": {"key": key(prefix), "range_end": key(behind + "n"), "start_revision": "1"}})
+        connection = http.client.HTTPConnection("127.0.0.1", self.etcd_port, timeout=PATIENCE)
         try:
-            while seen < now:
-                line = answer.readline()
-                if not line:
-                    break
-                result = json.loads(line)["result"]
-                for event in result.get("events", []):
+            connection.request("POST", "/v3/watch", body)
+            answer = connection.getresponse()
+            events, seen = [], 0
+            while seen < until:
+                for event in json.loads(answer.readline())["result"].get("events", []):
                     kv = event["kv"]
                     seen = max(seen, int(kv["mod_revision"]))
-                    if event.get("type", "PUT") == "PUT" and kv.get("version") == "1":
-                        events.append((base64.b64decode(kv["key"]), base64.b64decode(kv["value"])))
-        except TimeoutError:
-            pass  # nothing below this key has happened since
+                    name = base64.b64decode(kv["key"])
+                    if event.get("type", "PUT") == "PUT" and kv.get("version") == "1" and name.startswith(prefix.encode()):
+                        events.append((name, base64.b64decode(kv["value"])))
+            return events
         finally:
             connection.close()
-        return events
 
     def etcd(self, path, body):
         connection = http.client.HTTPConnection("127.0.0.1", self.etcd_port, timeout=30)
