@@ -166,7 +166,7 @@ fn a_replacement_waits_for_what_runs_however_long_and_for_nothing_else() {
     quiet.run(200);
     let claims = quiet.status().ledger.unwrap().claims;
     assert_eq!(claims.len(), 1);
-    assert_eq!(claims[0].replaces, [stubborn.clone()], "the Job that runs, once, and none that never was");
+    assert_eq!(claims[0].replaces, [stubborn.as_str()], "the Job that runs, once, and none that never was");
     assert_eq!(quiet.told(), ["skipped superseded"; 10]);
     assert_eq!((quiet.created(), quiet.jobs()), (1, 1));
     quiet.shared.lock().unwrap().jobs.remove(&stubborn);
