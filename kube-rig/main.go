@@ -1,5 +1,5 @@
-// The control plane that kron-operator is tested against: etcd, kube-apiserver and kube-controller-manager as
-// Kubernetes publishes them, in one program, so that what they share is compiled and linked once.
+// What kron-operator is tested against: etcd, kube-apiserver and kube-controller-manager as Kubernetes publishes them, and
+// kubectl, in one program, so that what they share is compiled and linked once.
 package main
 
 import (
@@ -12,6 +12,8 @@ import (
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 )
@@ -29,12 +31,16 @@ func main() {
 		os.Exit(cli.Run(apiserver.NewAPIServerCommand()))
 	case "kube-controller-manager":
 		os.Exit(cli.Run(controllers.NewControllerManagerCommand()))
+	case "kubectl":
+		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+			kubectlutil.CheckErr(err) // tells it in kubectl's own way, and ends
+		}
 	default:
 		usage()
 	}
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: kube-rig etcd|kube-apiserver|kube-controller-manager [FLAGS]")
+	fmt.Fprintln(os.Stderr, "usage: kube-rig etcd|kube-apiserver|kube-controller-manager|kubectl [ARGUMENTS]")
 	os.Exit(2)
 }

@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import ssl
@@ -79,6 +80,12 @@ def wait(what, condition, patience=PATIENCE):
         time.sleep(0.1)
 
 
+def mounted(account):
+    """What a command is begun with that is to find the files of a service account where a pod has them, and nobody else."""
+    script = 'mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io && cp -r "$0" /run/secrets/kubernetes.io/serviceaccount && exec "$@"'
+    return ["unshare", "--map-root-user", "--mount", "sh", "-c", script, str(account)]
+
+
 class Answer(Exception):
     """An answer that is not a success."""
 
@@ -119,6 +126,15 @@ class Rig:
         }))
         return path
 
+    def account(self, token):
+        """The files that a pod of a service account has."""
+        path = self.dir / "account"
+        path.mkdir(exist_ok=True)
+        (path / "token").write_text(token)
+        (path / "namespace").write_text(ACCOUNTS[token][0])
+        (path / "ca.crt").write_text((self.dir / "certs/apiserver.crt").read_text())
+        return path
+
     def command(self, part):
         path = Path(self.binary)
         return [str(path / part)] if path.is_dir() else [str(path), part]
@@ -127,6 +143,17 @@ class Rig:
         log = open(self.dir / f"{part}.log", "ab")
         self.parts[part] = subprocess.Popen([*self.command(part), *flags], stdout=log, stderr=log, cwd=self.dir)
         return self.parts[part]
+
+    def programs(self, **others):
+        """A directory for the PATH, with kubectl and other programs."""
+        directory = self.dir / "bin"
+        directory.mkdir()
+        kubectl = directory / "kubectl"
+        kubectl.write_text(f'#!/bin/sh\nexec {shlex.join(self.command("kubectl"))} "$@"\n')
+        kubectl.chmod(0o755)
+        for name, path in others.items():
+            (directory / name.replace("_", "-")).symlink_to(path.resolve())
+        return directory
 
     def start(self):
         self.start_etcd()
@@ -137,7 +164,7 @@ class Rig:
         """The garbage collector asks which resources there are when it starts, and then every 30 s: it starts when all are there."""
         self.spawn(
             "kube-controller-manager", f"--kubeconfig={self.dir}/admin.conf", "--leader-elect=false",
-            "--controllers=job-controller,garbage-collector-controller,ttl-after-finished-controller",
+            "--controllers=job-controller,garbage-collector-controller,namespace-controller,ttl-after-finished-controller",
             "--use-service-account-credentials=false", "--secure-port=0", "--concurrent-job-syncs=20",
             "--kube-api-qps=500", "--kube-api-burst=1000",
         )
@@ -263,31 +290,26 @@ class Rig:
         return found
 
     def etcd_events(self, prefix):
-        """The first version of everything that was ever created below a key."""
-        begin = base64.b64encode(prefix.encode()).decode()
-        end = base64.b64encode(prefix[:-1].encode() + bytes([ord(prefix[-1]) + 1])).decode()
-        now = int(self.etcd("/v3/kv/range", {"key": begin, "range_end": end, "count_only": True})["header"]["revision"])
-        body = json.dumps({"create_request": {"key": begin, "range_end": end, "start_revision": "1", "progress_notify": True}})
-        connection = http.client.HTTPConnection("127.0.0.1", self.etcd_port, timeout=2)
-        connection.request("POST", "/v3/watch", body)
-        answer = connection.getresponse()
-        events, seen = [], 0
+        """The first version of everything that was ever created below a key. A mark is set behind it, so that where the mark comes nothing is missing."""
+        behind = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        key = lambda text: base64.b64encode(text.encode()).decode()
+        until = int(self.etcd("/v3/kv/put", {"key": key(behind + "mark"), "value": ""})["header"]["revision"])
+        body = json.dumps({"create_request": {"key": key(prefix), "range_end": key(behind + "n"), "start_revision": "1"}})
+        connection = http.client.HTTPConnection("127.0.0.1", self.etcd_port, timeout=PATIENCE)
         try:
-            while seen < now:
-                line = answer.readline()
-                if not line:
-                    break
-                result = json.loads(line)["result"]
-                for event in result.get("events", []):
+            connection.request("POST", "/v3/watch", body)
+            answer = connection.getresponse()
+            events, seen = [], 0
+            while seen < until:
+                for event in json.loads(answer.readline())["result"].get("events", []):
                     kv = event["kv"]
                     seen = max(seen, int(kv["mod_revision"]))
-                    if event.get("type", "PUT") == "PUT" and kv.get("version") == "1":
-                        events.append((base64.b64decode(kv["key"]), base64.b64decode(kv["value"])))
-        except TimeoutError:
-            pass  # nothing below this key has happened since
+                    name = base64.b64decode(kv["key"])
+                    if event.get("type", "PUT") == "PUT" and kv.get("version") == "1" and name.startswith(prefix.encode()):
+                        events.append((name, base64.b64decode(kv["value"])))
+            return events
         finally:
             connection.close()
-        return events
 
     def etcd(self, path, body):
         connection = http.client.HTTPConnection("127.0.0.1", self.etcd_port, timeout=30)
@@ -311,16 +333,19 @@ class Rig:
 
 
 class Operator:
-    """A kron-operator process."""
+    """A kron-operator process, which finds the API server by a kubeconfig, or the way that it does in a pod."""
 
-    def __init__(self, rig, binary, server=None, lease="kron-operator", name="operator", token=OPERATOR, flags=()):
+    def __init__(self, rig, binary, server=None, lease="kron-operator", name="operator", token=OPERATOR, flags=(), in_pod=False):
         self.rig, self.port = rig, free_port()
-        server = server or f"https://127.0.0.1:{rig.port}"
-        config = rig.kubeconfig(f"{name}.conf", server, token)
         self.log = rig.dir / f"{name}.log"
-        flags = [*flags, f"--listen=127.0.0.1:{self.port}", f"--lease-name={lease}", f"--instance={name}"]
-        env = {**os.environ, "KUBECONFIG": str(config)}
-        self.process = subprocess.Popen([binary, *flags], env=env, stderr=open(self.log, "ab"))
+        command = [binary, *flags, f"--listen=127.0.0.1:{self.port}", f"--lease-name={lease}", f"--instance={name}"]
+        if in_pod:
+            env = {"PATH": os.environ["PATH"], "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(rig.port)}
+            command = [*mounted(rig.account(token)), *command]
+        else:
+            config = rig.kubeconfig(f"{name}.conf", server or f"https://127.0.0.1:{rig.port}", token)
+            env = {**os.environ, "KUBECONFIG": str(config)}
+        self.process = subprocess.Popen(command, env=env, stderr=open(self.log, "ab"))
         self.pid = self.process.pid
 
     def wait_leading(self):

@@ -272,11 +272,13 @@ impl<'a> Clerk<'a> {
         let runs = self.ledger.active().to_vec();
         let (steps, wake_at) = evaluate(&definition.job, &self.ledger, &runs, self.look.watch);
         self.act.wake_at = earliest(self.act.wake_at, wake_at);
-        let mut replaces = Vec::new();
+        let mut replaces = BTreeSet::new();
         for step in steps {
             match step {
                 Step::Terminate(run) => replaces.extend(self.end(run)),
-                Step::Start(decision) => self.start(&decision, std::mem::take(&mut replaces)),
+                Step::Start(decision) => {
+                    self.start(&decision, std::mem::take(&mut replaces).into_iter().collect());
+                }
                 Step::Record(record) => {
                     self.ledger.apply(&record);
                     self.note(&record);
@@ -309,8 +311,11 @@ impl<'a> Clerk<'a> {
             });
             let (chosen, reason) = (Some(claim.chosen), Reason::Superseded);
             self.act.tells.push(Tell::Settled { period, chosen, reason });
-            // What it waited for, the next one waits for.
-            names.extend(claim.status.replaces);
+            // Nobody creates the Job of a claim that waits: what it waited for, the next one waits for, and not for it.
+            if !claim.status.replaces.is_empty() {
+                names = claim.status.replaces;
+                names.retain(|name| !self.has_ended(name));
+            }
         }
         names
     }

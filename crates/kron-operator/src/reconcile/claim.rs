@@ -169,19 +169,24 @@ impl Clerk<'_> {
             match self.seen.jobs.get(name) {
                 None => {
                     self.unknown.insert(name.clone());
-                    ended = false;
                 }
-                Some(Sight::Absent) => {}
-                Some(Sight::Present(job)) if !job.is_ours || job.has_ended() => {}
-                Some(Sight::Present(job)) => {
-                    ended = false;
-                    if !job.deleting {
-                        self.act.terminate.push(name.clone());
-                    }
+                Some(Sight::Present(job)) if !self.has_ended(name) && !job.deleting => {
+                    self.act.terminate.push(name.clone());
                 }
+                _ => {}
             }
+            ended &= self.has_ended(name);
         }
         ended
+    }
+
+    /// Whether a Job is known to have ended, or not to be this `KronJob`'s.
+    pub(super) fn has_ended(&self, name: &str) -> bool {
+        match self.seen.jobs.get(name) {
+            None => false,
+            Some(Sight::Absent) => true,
+            Some(Sight::Present(job)) => !job.is_ours || job.has_ended(),
+        }
     }
 }
 

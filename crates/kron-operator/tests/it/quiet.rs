@@ -153,6 +153,29 @@ fn allow_starts_beside_and_replace_instead() {
 }
 
 #[test]
+fn a_replacement_waits_for_what_runs_however_long_and_for_nothing_else() {
+    let mut quiet = Quiet::new(json!({"schedule": "@every 10s", "policy": {"concurrency": "replace"}}));
+    quiet.run(12);
+    // Its pods do not end.
+    let stubborn = {
+        let mut world = quiet.shared.lock().unwrap();
+        let mut job = world.jobs.first_entry().unwrap();
+        job.get_mut().finalizers_mut().push("foregroundDeletion".to_owned());
+        job.key().clone()
+    };
+    quiet.run(200);
+    let claims = quiet.status().ledger.unwrap().claims;
+    assert_eq!(claims.len(), 1);
+    assert_eq!(claims[0].replaces, [stubborn.as_str()], "the Job that runs, once, and none that never was");
+    assert_eq!(quiet.told(), ["skipped superseded"; 10]);
+    assert_eq!((quiet.created(), quiet.jobs()), (1, 1));
+    quiet.shared.lock().unwrap().jobs.remove(&stubborn);
+    quiet.run(10);
+    assert_eq!(quiet.told().last().unwrap(), "executed started");
+    assert_eq!((quiet.created(), quiet.jobs()), (2, 1));
+}
+
+#[test]
 fn what_passes_while_suspended_is_counted_and_one_is_made_up_for() {
     let mut quiet = Quiet::new(
         json!({"schedule": "@every 10s", "policy": {"suspend": true, "deadline": "1h", "concurrency": "allow"}}),

@@ -120,6 +120,44 @@ fn what_cannot_be_answered_says_why_and_has_its_code() {
 }
 
 #[test]
+fn a_time_that_is_none_says_what_one_is() {
+    for words in [
+        ["why", "report", "--at", "yesterday"],
+        ["next", "report", "--from", "yesterday"],
+        ["explain", "report", "--period", "yesterday"],
+    ] {
+        let (code, _, error) = kronctl(&words, "");
+        assert!(code == 2 && error.contains("expected a time such as `2026-03-01T0"), "{error}");
+        assert!(error.contains("but found `yesterday`"), "{error}");
+    }
+}
+
+#[test]
+fn without_a_cluster_it_says_how_to_name_one() {
+    for words in [
+        &["next", "report", "--kubeconfig", "/nowhere"][..],
+        &["run", "report", "--kubeconfig", "/nowhere", "--context", "x"],
+        &["why", "report", "--kubeconfig", "/proc/self/environ"],
+    ] {
+        let (code, out, error) = kronctl(words, "");
+        assert!(code == 2 && out.is_empty(), "{error}");
+        assert!(error.starts_with("error: no cluster can be found: "), "{error}");
+        assert!(error.ends_with("; name a kubeconfig with --kubeconfig or KUBECONFIG\n"), "{error}");
+    }
+    let kubeconfig = std::env::temp_dir().join(format!("kronctl-{}.json", std::process::id()));
+    let closed = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "a", "users": [{"name": "a", "user": {}}],
+        "clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}]}"#;
+    std::fs::write(&kubeconfig, closed).unwrap();
+    let named = ["--kubeconfig", kubeconfig.to_str().unwrap()];
+    let (code, _, error) = kronctl(&[&["next", "report"], &named[..]].concat(), "");
+    assert!(code == 2 && error.starts_with("error: the API server gave no answer: "), "{error}");
+    let (code, _, error) = kronctl(&[&["next", "report", "--context", "b"], &named[..]].concat(), "");
+    std::fs::remove_file(&kubeconfig).unwrap();
+    assert!(code == 2 && error.contains("no cluster can be found: ") && error.contains('b'), "{error}");
+}
+
+#[test]
 fn it_completes_and_has_a_page() {
     let (code, script, _) = kronctl(&["completions", "bash"], "");
     assert!(code == 0 && script.contains("kronctl"));

@@ -7,7 +7,7 @@ use kron_operator::clock;
 use kron_operator::definition::Definition;
 use serde_json::{Value, json};
 
-use super::{Answer, Args, Cluster, Failure};
+use super::{Answer, Args, Cluster, Failure, time};
 
 /// The most periods looked at for the next runs.
 const AHEAD_MAX: usize = 100_000;
@@ -62,7 +62,7 @@ pub(crate) struct Next {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     count: u16,
     /// From when on, instead of now.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     from: Option<Timestamp>,
 }
 
@@ -100,8 +100,8 @@ impl Next {
 pub(crate) struct Why {
     /// The KronJob.
     name: String,
-    /// The nominal time of the period, or any time; the last period if absent.
-    #[arg(long, value_name = "TIME")]
+    /// The nominal time of the period, or any time; if absent the last period, or the next if none has come.
+    #[arg(long, value_name = "TIME", value_parser = time)]
     at: Option<Timestamp>,
 }
 
@@ -109,13 +109,12 @@ impl Why {
     pub(crate) async fn run(&self, args: &Args, cluster: &Cluster) -> Result<Answer, Failure> {
         let (kronjob, definition) = cluster.read(&self.name).await?;
         let status = kronjob.status.clone().unwrap_or_default();
-        let last = status.last_period_id.as_ref().and_then(|text| text.parse::<PeriodId>().ok());
-        let asked = match (self.at, last) {
-            (Some(at), _) => at,
-            (None, Some(last)) => last.nominal(),
-            (None, None) => return Err(Failure::no(format!("no period of {} has come yet", self.name))),
-        };
         let schedule = definition.job.schedule();
+        let known = status.last_period_id.as_ref().or(status.next_period_id.as_ref());
+        let known = known.and_then(|text| text.parse::<PeriodId>().ok()).map(|period| period.nominal());
+        let asked = self.at.or(known).or_else(|| schedule.next_after(clock::now()));
+        let asked = asked
+            .ok_or_else(|| Failure::no(format!("no period of {} has come, and none will", self.name)))?;
         if !schedule.matches(asked) {
             return Ok(self.no_period(args, &definition, asked));
         }

@@ -4,7 +4,7 @@ use kron_operator::api::KronJob;
 use kron_operator::definition::{Definition, identity};
 use kron_operator::fault::causes;
 use kron_zones::Zones;
-use kube::config::KubeConfigOptions;
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 
 use super::{Args, Failure};
@@ -19,14 +19,22 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// The one that the kubeconfig and the options say.
     pub(crate) async fn find(args: &Args) -> Result<Cluster, Failure> {
-        let config = match &args.context {
-            Some(context) => {
-                let options = KubeConfigOptions { context: Some(context.clone()), ..Default::default() };
-                Config::from_kubeconfig(&options).await.map_err(|error| causes(&error))
-            }
-            None => Config::infer().await.map_err(|error| causes(&error)),
+        let options = KubeConfigOptions { context: args.context.clone(), ..Default::default() };
+        let config = match (&args.kubeconfig, &args.context) {
+            (Some(path), _) => match Kubeconfig::read_from(path) {
+                Ok(file) => {
+                    Config::from_custom_kubeconfig(file, &options).await.map_err(|error| causes(&error))
+                }
+                Err(error) => Err(causes(&error)),
+            },
+            (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(|error| causes(&error)),
+            (None, None) => Config::infer().await.map_err(|error| causes(&error)),
         };
-        let config = config.map_err(|why| Failure::usage(format!("no cluster can be found: {why}")))?;
+        let config = config.map_err(|why| {
+            Failure::usage(format!(
+                "no cluster can be found: {why}; name a kubeconfig with --kubeconfig or KUBECONFIG"
+            ))
+        })?;
         let namespace = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let client = Client::try_from(config)?;
         let kronjobs = Api::namespaced(client.clone(), &namespace);

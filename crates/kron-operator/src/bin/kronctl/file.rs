@@ -11,7 +11,7 @@ use kron_zones::Zones;
 use kube::Resource;
 use serde_json::{Value, json};
 
-use super::{Answer, Args, Failure};
+use super::{Answer, Args, Failure, time};
 
 /// The longest file that is read.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -152,7 +152,7 @@ pub(crate) struct Convert {
     #[arg(long, value_name = "DAYS", default_value_t = 366, value_parser = clap::value_parser!(u32).range(0..=3_660))]
     days: u32,
     /// From when on, instead of now.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     from: Option<Timestamp>,
 }
 

@@ -8,10 +8,12 @@ mod cluster;
 mod file;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use jiff::Timestamp;
 use kron_operator::fault::told;
 use serde::Serialize;
 
@@ -19,7 +21,7 @@ use self::cluster::Cluster;
 
 /// Ask about KronJobs, check and convert manifests, and start, suspend and resume.
 #[derive(Parser)]
-#[command(name = "kronctl", version, about, after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(name = "kronctl", version, after_help = EXAMPLES, arg_required_else_help = true)]
 struct Args {
     /// The namespace; that of the kubeconfig's context if absent.
     #[arg(short, long, global = true, value_name = "NAMESPACE")]
@@ -27,6 +29,9 @@ struct Args {
     /// The kubeconfig's context; the current one if absent.
     #[arg(long, global = true, value_name = "CONTEXT")]
     context: Option<String>,
+    /// The kubeconfig; that of $KUBECONFIG, or ~/.kube/config, if absent.
+    #[arg(long, global = true, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
     /// Print JSON.
     #[arg(long, global = true)]
     json: bool,
@@ -46,9 +51,9 @@ enum Command {
     Validate(file::Validate),
     /// Make KronJobs of CronJobs, and say when they would fire differently.
     Convert(file::Convert),
-    /// Start nothing more, until it is resumed.
+    /// Start no more Jobs, until it is resumed.
     Suspend(act::Named),
-    /// Go on.
+    /// Start Jobs again, from the next period on.
     Resume(act::Named),
     /// Start a Job now, whatever the schedule says.
     Run(act::Named),
@@ -69,6 +74,11 @@ Examples:
   kubectl get cronjobs -o yaml | kronctl convert -f - > kronjobs.yaml
 
 Exit codes: 0 answered, or done; 1 the answer is no: invalid, not found, or it would fire differently; 2 anything else.";
+
+/// A time on the command line.
+fn time(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| format!("expected a time such as `2026-03-01T02:30:00Z`, but found `{text}`"))
+}
 
 /// Why a command could not answer, and its exit code.
 struct Failure {
