@@ -143,6 +143,11 @@ pub(crate) enum Zone {
 }
 
 impl Zone {
+    pub(crate) fn by_name(name: &str) -> Option<Zone> {
+        let rest = [Zone::Baghdad, Zone::Scoresbysund];
+        Zone::ALL.into_iter().chain(rest).find(|zone| zone.name() == name)
+    }
+
     pub(crate) const ALL: [Zone; 5] = [Zone::Utc, Zone::NewYork, Zone::Paris, Zone::LordHowe, Zone::Kolkata];
 
     pub(crate) const fn name(self) -> &'static str {

@@ -4,6 +4,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::contestant::{self, Contestant, KRON, PARSERS, spelled};
 use crate::corpus::{CASES, CLASSES, Goal, Zone, random_starts};
+use crate::trial;
 
 /// One line of the table: what Kron takes, and what each peer takes for the same.
 pub(crate) struct Row {
@@ -22,6 +23,8 @@ pub(crate) enum Outcome {
     Panics,
     /// Its answers are others, so its time says nothing.
     Differs,
+    /// It was ended after so many nanoseconds for each answer.
+    TookOver(f64),
 }
 
 /// Batches of each contestant; the best counts.
@@ -31,7 +34,7 @@ const BATCH_NANOS: f64 = 4e6;
 const STARTS: usize = 1_000;
 /// A peer whose first pass takes longer than this has fewer batches.
 const SLOW_NANOS: f64 = 1e8;
-const BATCHES_OF_SLOW: usize = 2;
+const BATCHES_OF_SLOW: usize = 1;
 const LISTED: usize = 1_000;
 /// What is listed, and how many times faster than the fastest peer.
 const LISTS: [(&str, f64); 4] =
@@ -43,19 +46,19 @@ pub(crate) fn everything() -> Vec<Row> {
     for zone in Zone::ALL {
         let goal = usize::from(zone != Zone::Utc);
         for class in &CLASSES {
-            let contestants = contestant::all(class.expressions, zone, &starts);
+            let (contestants, slow) = trial::all(class.expressions, zone, &starts);
             let name = format!("{} {}", class.name, zone.name());
-            rows.push(row("next", name, &contestants, Some(class.goals[goal])));
+            rows.push(row("next", name, &contestants, slow, Some(class.goals[goal])));
         }
     }
     for case in &CASES {
         let start: jiff::Timestamp = case.start.parse().expect("an instant");
-        let contestants = contestant::all(&[case.expression], case.zone, &[start.as_second()]);
+        let (contestants, slow) = trial::all(&[case.expression], case.zone, &[start.as_second()]);
         let name = format!("{} ({})", case.name, case.expression);
         // What Kron refuses when it is compiled, it is never asked; then refusing is what counts.
         let asked = contestants.first().is_some_and(|c| c.name == KRON);
         let contestants = if asked { contestants } else { with_refusal(case.expression, contestants) };
-        rows.push(row("worst", name, &contestants, None));
+        rows.push(row("worst", name, &contestants, slow, None));
     }
     rows.extend(list());
     rows.extend(parse());
@@ -96,7 +99,13 @@ fn with_refusal(expression: &'static str, peers: Vec<Contestant>) -> Vec<Contest
     std::iter::once(kron).chain(peers).collect()
 }
 
-fn row(part: &'static str, name: String, contestants: &[Contestant], goal: Option<Goal>) -> Row {
+fn row(
+    part: &'static str,
+    name: String,
+    contestants: &[Contestant],
+    slow: Vec<(&'static str, Outcome)>,
+    goal: Option<Goal>,
+) -> Row {
     let (kron, peers) = contestants.split_first().expect("Kron reads everything in the corpus");
     assert_eq!(kron.name, KRON, "Kron reads {name}");
     let passes: Vec<(&dyn Fn(), usize)> = contestants.iter().map(|c| (&*c.pass, c.asks)).collect();
@@ -111,7 +120,7 @@ fn row(part: &'static str, name: String, contestants: &[Contestant], goal: Optio
         };
         (peer.name, outcome)
     });
-    Row { part, name, kron: times[0], peers: peers.collect(), goal }
+    Row { part, name, kron: times[0], peers: peers.chain(slow).collect(), goal }
 }
 
 fn differing(kron: &Contestant, peer: &Contestant) -> usize {

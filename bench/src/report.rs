@@ -10,6 +10,7 @@ pub(crate) fn text(rows: &[Row]) -> String {
     let mut out = String::from(
         "Times are Kron's, in nanoseconds of thread CPU time. Ratios are the peer's time over Kron's: 10 means ten\n\
          times as long. `-`: the peer cannot read the expression or the zone. `other`: it answers differently.\n\
+         `>`: it was ended after a second of processor time without all of its answers.\n\
          `kron+compile` is Kron itself, up to a schedule that can be asked.\n",
     );
     let peers: Vec<&str> = PARSERS[1..].iter().map(|(name, _)| *name).collect();
@@ -25,6 +26,7 @@ pub(crate) fn text(rows: &[Row]) -> String {
             for peer in &peers {
                 let cell = match row.peers.iter().find(|(name, _)| name == peer) {
                     Some((_, Outcome::Took(time))) => ratio(time / row.kron),
+                    Some((_, Outcome::TookOver(time))) => format!("> {}", ratio(time / row.kron)),
                     Some((_, Outcome::Differs)) => "other".into(),
                     Some((_, Outcome::Panics)) => "panics".into(),
                     None if *peer == "kron+compile" || matches!(part, "list" | "parse") => String::new(),
@@ -67,7 +69,7 @@ pub(crate) fn json(rows: &[Row]) -> String {
                 Outcome::Took(time) => {
                     format!("{{\"name\":\"{name}\",\"ns\":{time:.2},\"ratio\":{:.2}}}", time / row.kron)
                 }
-                Outcome::Differs | Outcome::Panics => {
+                Outcome::Differs | Outcome::Panics | Outcome::TookOver(_) => {
                     format!("{{\"name\":\"{name}\",\"ns\":null,\"ratio\":null}}")
                 }
             })

@@ -75,20 +75,22 @@ pub(crate) const fn first_of_month(year: i32, month: u32) -> i64 {
 /// The weekday of a day. 0 is Sunday, and 1970-01-01 was a Thursday.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded by the calendar")]
 pub(crate) const fn weekday(day: i64) -> u32 {
-    // Cycles are whole weeks.
-    ((day + CYCLES * CYCLE_DAYS) as u32 + 4) % 7
+    // Cycles are whole weeks. 1 / 7 is 613,566,757 / 2^32, and the lower half of the product is the fraction of a week.
+    let weeks = 613_566_757 * ((day + CYCLES * CYCLE_DAYS) as u32 + 4) as u64;
+    (((weeks as u32) as u64 * 7) >> 32) as u32
 }
 
 pub(crate) const fn is_leap(year: i32) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+    // Of the years that four divides, 25 divides the centuries, and 16 every fourth of those.
+    year % 4 == 0 && (year % 25 != 0 || year % 16 == 0)
 }
 
 pub(crate) const fn days_in_month(year: i32, month: u32) -> u32 {
-    match month {
-        2 => 28 + is_leap(year) as u32,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
+    if month == 2 {
+        return 28 + is_leap(year) as u32;
     }
+    // Long are the odd ones up to July, and the even ones from August on.
+    30 + ((month ^ month >> 3) & 1)
 }
 
 /// The most days the month ever has.

@@ -4,6 +4,7 @@
 //! clocks are no concern of this file.
 
 use alloc::vec::Vec;
+use core::hint::select_unpredictable;
 
 use crate::calendar::{DAY, day_and_second, days_in_month, first_of_month, is_leap, weekday, ymd};
 use crate::dialect::Dialect;
@@ -35,6 +36,10 @@ pub(crate) struct Bits {
     nth: [u8; 5],
     last: bool,
     last_weekday: bool,
+    /// The first second wanted in a minute.
+    first_second: u8,
+    /// What is left of a minute after the last second wanted.
+    seconds_over: u8,
     /// Whether it can match in a leap year's February only.
     leap_only: bool,
     rule: DayRule,
@@ -43,7 +48,7 @@ pub(crate) struct Bits {
 
 /// After how many days the days that match come again: what a search need not ask the calendar for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Repeats {
+pub(crate) enum Repeats {
     /// Every day matches.
     Daily,
     /// The same weekdays match in every week.
@@ -72,9 +77,7 @@ impl DayRule {
 }
 
 impl Pattern {
-    /// The first match at or after a civil time. It is inlined where every instruction counts; where it does
-    /// not, there is `Calendar::next_match`.
-    #[inline(always)]
+    /// The first match at or after a civil time.
     pub(crate) fn next(&self, civil: i64) -> Option<i64> {
         match self {
             Pattern::Fields(bits) => bits.next(civil),
@@ -157,6 +160,12 @@ const FOUR_YEARS: i64 = 1_461;
 /// a row have no fifth such day.
 const MONTHS_MAX: u32 = 18;
 
+/// A civil time and the day it lies in.
+pub(crate) struct Time {
+    pub(crate) civil: i64,
+    day: i64,
+}
+
 impl Bits {
     #[expect(clippy::cast_possible_truncation, reason = "fields have no bits past their last value")]
     pub(crate) fn new(cron: &Cron) -> Bits {
@@ -173,6 +182,8 @@ impl Bits {
             nth: fields.weekday.nth,
             last: fields.day.last,
             last_weekday: fields.day.last_weekday,
+            first_second: fields.second.bits.trailing_zeros() as u8,
+            seconds_over: 59 - fields.second.bits.ilog2() as u8,
             rule: match (cron.restricts_day(), cron.restricts_weekday()) {
                 (false, false) => DayRule::Any,
                 (true, false) => DayRule::Day,
@@ -269,14 +280,67 @@ impl Bits {
         }
     }
 
-    #[inline(always)]
+    pub(crate) fn repeats(&self) -> Repeats {
+        self.repeats
+    }
+
+    /// The first match at or after a civil time.
     fn next(&self, civil: i64) -> Option<i64> {
-        let (day, second) = day_and_second(civil);
-        // The day that the search begins in counts only if there is something left of it.
-        let left = self.next_in_day(second);
-        let found = self.next_day(if left.is_some() { day } else { day + 1 })?;
-        let second = left.filter(|_| found == day).unwrap_or_else(|| self.first_in_day());
-        Some(found * DAY + i64::from(second))
+        match self.repeats {
+            Repeats::Daily => Some(self.next_time(civil).civil),
+            Repeats::Weekly => Some(self.next_by_week(civil)),
+            Repeats::Never => self.next_by_month(civil),
+        }
+    }
+
+    /// The same if in every week the same days match.
+    #[inline]
+    pub(crate) fn next_by_week(&self, civil: i64) -> i64 {
+        let time = self.next_time(civil);
+        let days = week_from(self.weekday, weekday(time.day)).trailing_zeros();
+        if days == 0 { time.civil } else { self.first_of(time.day + i64::from(days)) }
+    }
+
+    /// The same if months have a say in it.
+    #[inline]
+    pub(crate) fn next_by_month(&self, civil: i64) -> Option<i64> {
+        let time = self.next_time(civil);
+        let day = self.next_day_by_month(time.day)?;
+        Some(if day == time.day { time.civil } else { self.first_of(day) })
+    }
+
+    /// The first time at or after a civil time whose hour, minute and second match, on whatever day.
+    ///
+    /// Nothing in it branches on the hour or the minute: a processor would guess wrong as often as right.
+    #[inline]
+    pub(crate) fn next_time(&self, civil: i64) -> Time {
+        // A minute is over after the last second wanted. Of one that is not over, all is left.
+        let reached = civil + i64::from(self.seconds_over);
+        let (day, second) = day_and_second(reached);
+        let (hour, minute) = (second / 3_600, second % 3_600 / 60);
+        let left = self.minute & !0 << minute;
+        // How many hours to go until one that is wanted and has minutes left; those of the next day follow.
+        let over = u32::from(left == 0);
+        let hours = u64::from(self.hour) << 24 | u64::from(self.hour);
+        let later = over + (hours >> (hour + over)).trailing_zeros();
+        let minutes = select_unpredictable(later == 0, left, self.minute);
+        let found = seconds(hour + later, minutes.trailing_zeros(), self.first_second.into());
+        let at = reached - i64::from(second) + i64::from(found);
+        // The first second wanted may be past in a minute that is not over.
+        let at = if at >= civil { at } else { civil + self.seconds_until(civil - at) };
+        Time { civil: at, day: day + i64::from(hour + later >= 24) }
+    }
+
+    /// How long it takes from so many seconds after the first wanted in a minute to one that is wanted.
+    fn seconds_until(&self, passed: i64) -> i64 {
+        (self.second >> (i64::from(self.first_second) + passed)).trailing_zeros().into()
+    }
+
+    /// The first match of a day that matches.
+    fn first_of(&self, day: i64) -> i64 {
+        let second =
+            seconds(self.hour.trailing_zeros(), self.minute.trailing_zeros(), self.first_second.into());
+        day * DAY + i64::from(second)
     }
 
     fn prev(&self, civil: i64) -> Option<i64> {
@@ -294,7 +358,6 @@ impl Bits {
         self.has_month(date.month) && days >> date.day & 1 == 1
     }
 
-    #[inline]
     fn next_day(&self, day: i64) -> Option<i64> {
         match self.repeats {
             Repeats::Daily => Some(day),
@@ -387,60 +450,46 @@ impl Bits {
 
     fn by_day(&self, length: u32, first: i64) -> u32 {
         let within = !(!1 << length);
-        let mut days = self.day & within;
-        if self.last {
-            days |= 1 << length;
-        }
-        if !self.last_weekday && self.nearest == 0 {
-            return days;
-        }
-        let first = weekday(first);
-        if self.last_weekday {
-            days |= 1 << nearest_weekday(length, length, first);
-        }
-        for day in ones((self.nearest & within).into()) {
-            days |= 1 << nearest_weekday(day, length, first);
+        let days = self.day & within | u32::from(self.last) << length;
+        if self.last_weekday || self.nearest != 0 {
+            return days | self.nearest_of(length, first);
         }
         days
+    }
+
+    /// What `W` means in a month.
+    #[inline(never)]
+    fn nearest_of(&self, length: u32, first: i64) -> u32 {
+        let first = weekday(first);
+        let mut wanted = self.nearest & !(!1 << length);
+        if self.last_weekday {
+            wanted |= 1 << length;
+        }
+        ones(wanted.into()).fold(0, |days, day| days | 1 << nearest_weekday(day, length, first))
     }
 
     fn by_weekday(&self, length: u32, first: i64) -> u32 {
         let first = weekday(first);
         let within = !(!1 << length);
-        let week = week_from(self.weekday, first);
-        let mut days = (week | week << 7 | week << 14 | week << 21 | week << 28) << 1;
-        for (shift, nth) in (1..).step_by(7).zip(self.nth) {
-            if nth != 0 {
+        let mut days = 0;
+        if self.weekday != 0 {
+            let week = week_from(self.weekday, first);
+            days |= (week | week << 7 | week << 14 | week << 21 | week << 28) << 1;
+        }
+        if self.nth != [0; 5] {
+            for (shift, nth) in [1, 8, 15, 22, 29].into_iter().zip(self.nth) {
                 days |= week_from(nth, first) << shift;
             }
         }
-        // The last seven days begin `length - 7` days after the first.
-        days |= week_from(self.last_of, (first + length) % 7) << (length - 6);
+        if self.last_of != 0 {
+            // The last seven days begin `length - 7` days after the first.
+            days |= week_from(self.last_of, (first + length) % 7) << (length - 6);
+        }
         days & within
-    }
-
-    fn first_in_day(&self) -> u32 {
-        seconds(self.hour.trailing_zeros(), self.minute.trailing_zeros(), self.second.trailing_zeros())
     }
 
     fn last_in_day(&self) -> u32 {
         seconds(self.hour.ilog2(), self.minute.ilog2(), self.second.ilog2())
-    }
-
-    fn next_in_day(&self, second: u32) -> Option<u32> {
-        let (h, m, s) = hms(second);
-        if self.hour >> h & 1 == 1 {
-            if self.minute >> m & 1 == 1
-                && let Some(s) = at_or_above(self.second, s)
-            {
-                return Some(seconds(h, m, s));
-            }
-            if let Some(m) = at_or_above(self.minute, m + 1) {
-                return Some(seconds(h, m, self.second.trailing_zeros()));
-            }
-        }
-        let h = at_or_above(self.hour.into(), h + 1)?;
-        Some(seconds(h, self.minute.trailing_zeros(), self.second.trailing_zeros()))
     }
 
     fn prev_in_day(&self, second: u32) -> Option<u32> {
@@ -487,12 +536,6 @@ fn nearest_weekday(day: u32, length: u32, first: u32) -> u32 {
 fn week_from(weekdays: u8, first: u32) -> u32 {
     let twice = u32::from(weekdays) << 7 | u32::from(weekdays);
     twice >> first & 0x7f
-}
-
-/// The smallest value of the set that is at least `value`.
-fn at_or_above(set: u64, value: u32) -> Option<u32> {
-    let above = set & !0 << value;
-    (above != 0).then(|| above.trailing_zeros())
 }
 
 /// The largest value of the set below `value`.

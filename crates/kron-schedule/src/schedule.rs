@@ -9,7 +9,7 @@ use crate::calendar::DAY;
 use crate::dst::{Dst, Fold, Gap};
 use crate::duration::Duration;
 use crate::occurrences::Minutes;
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, Repeats};
 use crate::zone::{RECURRENCE, Segment, Zone, floor_second};
 
 /// A compiled expression: a set of instants from 1970-01-01T00:00:00Z to 9999-12-30T22:00:00Z.
@@ -54,10 +54,14 @@ impl Schedule {
 
     /// The first occurrence after an instant, or `None` if there is none up to 9999-12-30T22:00:00Z,
     /// where jiff's time ends.
+    #[inline]
     #[must_use]
     pub fn next_after(&self, instant: Timestamp) -> Option<Timestamp> {
         match &self.0 {
-            Kind::Calendar(calendar) => calendar.next_from(floor_second(instant) + 1).map(to_timestamp),
+            Kind::Calendar(calendar) => {
+                let next = calendar.next_from(floor_second(instant) + 1);
+                (FIRST..=LAST).contains(&next).then(|| to_timestamp(next))
+            }
             Kind::Interval(interval) => interval.next_after(instant),
         }
     }
@@ -249,34 +253,50 @@ impl Calendar {
         self.barren().get(next).filter(|barren| barren.after < instant)
     }
 
-    /// The first occurrence at or after an instant.
-    pub(crate) fn next_from(&self, start: i64) -> Option<i64> {
-        let start = start.max(FIRST);
-        // Nearly always no change of clocks has a say in it: the offset at the start still holds at the match, and
-        // the match is not a time that happens twice.
-        let found = match self.zone.listed_at(start) {
-            Some(segment) => match self.pattern.next(start + segment.offset) {
-                Some(civil) if segment.has_alone(start, civil) => Some(civil - segment.offset),
-                matched => self.next_across_changes(start, *segment, matched),
+    /// The first occurrence at or after an instant, or something after [`LAST`].
+    ///
+    /// Each kind of pattern has a search of its own, which pays for nothing that the others need.
+    #[inline(never)]
+    pub(crate) fn next_from(&self, start: i64) -> i64 {
+        match &self.pattern {
+            Pattern::Fields(bits) => match bits.repeats() {
+                Repeats::Daily => self.next_by(start, |civil| Some(bits.next_time(civil).civil)),
+                Repeats::Weekly => self.next_by(start, |civil| Some(bits.next_by_week(civil))),
+                Repeats::Never => self.next_by(start, |civil| bits.next_by_month(civil)),
             },
-            None => self.next_in_far_future(start),
-        };
-        found.filter(|at| *at <= LAST)
+            Pattern::EveryDays(every) => self.next_by(start, |civil| Some(every.next(civil))),
+        }
+    }
+
+    /// The same by a search for the first civil match at or after a civil time. Nearly always no change of clocks has
+    /// a say in it, and then the match is the answer.
+    #[inline(never)]
+    fn next_by(&self, start: i64, next: impl Fn(i64) -> Option<i64>) -> i64 {
+        let Some(segment) = self.zone.listed_at(start) else { return self.next_in_far_future(start) };
+        let Some(civil) = next(start + segment.offset) else { return NEVER };
+        if segment.has_alone(start, civil - segment.offset) {
+            return civil - segment.offset;
+        }
+        self.next_across_changes(start, segment, civil)
     }
 
     /// After the years that the zone's table lists.
     #[cold]
-    fn next_in_far_future(&self, start: i64) -> Option<i64> {
+    fn next_in_far_future(&self, start: i64) -> i64 {
         let segment = self.zone.segment_at(start);
-        self.next_across_changes(start, segment, self.next_match(start + segment.offset))
+        let civil = self.next_match(start + segment.offset);
+        civil.map_or(NEVER, |civil| self.next_across_changes(start, &segment, civil))
     }
 
-    /// Where a change of clocks has a say in it.
+    /// Where a change of clocks has a say in it, or the beginning of Kron's time.
     #[cold]
-    fn next_across_changes(&self, start: i64, segment: Segment, matched: Option<i64>) -> Option<i64> {
+    fn next_across_changes(&self, start: i64, segment: &Segment, civil: i64) -> i64 {
+        if start < FIRST {
+            return self.next_from(FIRST);
+        }
         match self.barren_at(start) {
-            Some(barren) => Some(barren.until),
-            None => self.search_from(start, segment, matched).0,
+            Some(barren) => barren.until,
+            None => self.search_from(start, *segment, Some(civil)).0.unwrap_or(NEVER),
         }
     }
 
@@ -343,7 +363,9 @@ impl Calendar {
         let civil = at + segment.offset;
         let hour = civil - civil.rem_euclid(3_600);
         match bits.minutes_after(civil - hour) {
-            Some((second, bits)) if segment.has_alone(at, hour + 3_599) && at < LAST - 3_600 => {
+            Some((second, bits))
+                if segment.has_alone(at, hour + 3_599 - segment.offset) && at < LAST - 3_600 =>
+            {
                 Minutes { begin: hour + second - segment.offset, bits }
             }
             _ => Minutes::default(),

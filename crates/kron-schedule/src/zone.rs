@@ -38,8 +38,9 @@ struct Table {
     segments: Vec<Segment>,
     /// For each `2^BUCKET_BITS` seconds from 1970 on, the number of the segment that holds at their start.
     index: Vec<u16>,
-    /// Whether clocks change every year for ever.
-    recurs: bool,
+    /// The last segment, if it holds for ever, that is if clocks do not change every year. Where there is no other,
+    /// as in UTC, the index is empty and this is all there is to look at.
+    finally: Option<Segment>,
     offset_min: i64,
     offset_max: i64,
 }
@@ -54,6 +55,9 @@ pub(crate) struct Segment {
     pub(crate) offset: i64,
     /// The offset that held before `begin`.
     pub(crate) before: i64,
+    /// From which instant on nothing but this segment has a say: it is not the first of it, its civil time has not
+    /// happened before, and it is not before 1970.
+    settled: i64,
 }
 
 impl Segment {
@@ -68,9 +72,15 @@ impl Segment {
         self.begin + self.before
     }
 
-    /// Whether it goes from an instant in it, but not its first, to a later civil time in it, and that is in no other.
-    pub(crate) fn has_alone(&self, instant: i64, civil: i64) -> bool {
-        self.begin < instant && civil - self.offset < self.end && !self.repeats(civil)
+    /// One that has no end yet.
+    fn new(begin: i64, offset: i64, before: i64) -> Segment {
+        let settled = (begin + (before - offset).max(1)).max(0);
+        Segment { begin, end: FOREVER, offset, before, settled }
+    }
+
+    /// Whether no change of clocks has a say in what comes from one instant in it to another.
+    pub(crate) fn has_alone(&self, from: i64, to: i64) -> bool {
+        self.settled <= from && to < self.end
     }
 
     /// Whether a civil time of this segment has already happened in the one before.
@@ -123,7 +133,7 @@ impl Zone {
             (None, Err(_)) => "a zone without a name".into(),
         };
         let offset = zone.to_offset(Timestamp::UNIX_EPOCH).seconds().into();
-        let mut last = Segment { begin: -FOREVER, end: FOREVER, offset, before: offset };
+        let mut last = Segment::new(-FOREVER, offset, offset);
         let mut segments = Vec::new();
         for change in zone.following(Timestamp::UNIX_EPOCH) {
             let (at, offset) = (change.timestamp().as_second(), i64::from(change.offset().seconds()));
@@ -137,14 +147,14 @@ impl Zone {
                 return Err(ZoneError { name, at: Some(change.timestamp()) });
             }
             segments.push(Segment { end: at, ..last });
-            last = Segment { begin: at, end: FOREVER, offset, before: last.offset };
+            last = Segment::new(at, offset, last.offset);
         }
         segments.push(last);
-        let recurs = last.begin >= CYCLE_BEGIN;
+        let finally = (last.begin < CYCLE_BEGIN).then_some(last);
         let offsets = || segments.iter().map(|segment| segment.offset);
         let (offset_min, offset_max) = (offsets().min().unwrap_or(0), offsets().max().unwrap_or(0));
-        let index = index(&segments);
-        Ok(Zone(Arc::new(Table { name, segments, index, recurs, offset_min, offset_max })))
+        let index = index(&segments, finally.map_or(RECURRENCE.end, |last| last.begin));
+        Ok(Zone(Arc::new(Table { name, segments, index, finally, offset_min, offset_max })))
     }
 
     /// The name it was looked up by; a fixed offset where there is none.
@@ -167,10 +177,7 @@ impl Zone {
     #[must_use]
     pub fn offset_at(&self, instant: Timestamp) -> Offset {
         let second = floor_second(instant);
-        let offset = match self.listed_at(second) {
-            Some(segment) => segment.offset,
-            None => self.segment_at(second).offset,
-        };
+        let offset = self.segment_at(second).offset;
         let offset = i32::try_from(offset).ok().and_then(|offset| Offset::from_seconds(offset).ok());
         offset.expect("offsets come from jiff")
     }
@@ -190,19 +197,39 @@ impl Zone {
 
     /// The stretch of one offset that the instant lies in.
     pub(crate) fn segment_at(&self, instant: i64) -> Segment {
-        if let Some(segment) = self.listed_at(instant) {
+        // Before 1970 the offset of 1970 is used.
+        if let Some(segment) = self.listed_at(instant.max(0)) {
             return *segment;
         }
         let shift = (instant - CYCLE_BEGIN) / CYCLE * CYCLE;
-        let segment = self.0.segment_at(instant - shift);
-        Segment { begin: segment.begin + shift, end: segment.end + shift, ..*segment }
+        let segments = &self.0.segments;
+        let number = segments.partition_point(|segment| segment.end <= instant - shift);
+        let segment = segments[number];
+        let (begin, end, settled) = (segment.begin + shift, segment.end + shift, segment.settled + shift);
+        Segment { begin, end, settled, ..segment }
     }
 
-    /// The same where it is in the table as it is: not after 2500, if clocks change every year for ever.
+    /// The same where the table has it as it is: not after 2500, if clocks change every year for ever. Before 1970,
+    /// it is a segment that is not settled.
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "then it is past the index too"
+    )]
     pub(crate) fn listed_at(&self, instant: i64) -> Option<&Segment> {
         let table = &*self.0;
-        (instant < RECURRENCE.end || !table.recurs).then(|| table.segment_at(instant))
+        let bucket = (instant >> BUCKET_BITS) as usize;
+        match table.index.get(bucket) {
+            Some(number) => {
+                let mut number = usize::from(*number);
+                while table.segments[number].end <= instant {
+                    number += 1;
+                }
+                Some(&table.segments[number])
+            }
+            None => table.finally.as_ref(),
+        }
     }
 
     /// The first stretch to begin after the instant, if clocks ever change again.
@@ -215,28 +242,15 @@ impl Zone {
 /// When the first cycle begins that repeats for ever.
 pub(crate) const RECURRENCE: core::ops::Range<i64> = CYCLE_BEGIN..CYCLE_BEGIN + CYCLE;
 
-impl Table {
-    /// The segment that an instant lies in.
-    #[inline]
-    fn segment_at(&self, instant: i64) -> &Segment {
-        let bucket = usize::try_from(instant >> BUCKET_BITS).unwrap_or(0);
-        // Past the index there are no more changes.
-        let mut number = self.index.get(bucket).map_or(self.segments.len() - 1, |number| (*number).into());
-        while self.segments[number].end <= instant {
-            number += 1;
-        }
-        &self.segments[number]
-    }
-}
-
-/// Which segment holds at the start of each bucket, up to the one in which the last begins.
+/// Which segment holds at the start of each bucket that begins before an instant.
 #[expect(clippy::cast_possible_truncation, reason = "there are at most CHANGES_MAX segments")]
-fn index(segments: &[Segment]) -> Vec<u16> {
-    let last = segments[segments.len() - 1].begin.max(0) >> BUCKET_BITS;
+fn index(segments: &[Segment], until: i64) -> Vec<u16> {
     let mut number = 0;
-    (0..=last)
-        .map(|bucket| {
-            while segments[number].end <= bucket << BUCKET_BITS {
+    (0..)
+        .map(|bucket: i64| bucket << BUCKET_BITS)
+        .take_while(|begin| *begin < until)
+        .map(|begin| {
+            while segments[number].end <= begin {
                 number += 1;
             }
             number as u16
