@@ -212,11 +212,7 @@ impl Zone {
     /// The same where the table has it as it is: not after 2500, if clocks change every year for ever. Before 1970,
     /// it is a segment that is not settled.
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "then it is past the index too"
-    )]
+    #[expect(clippy::cast_sign_loss, reason = "before 1970 is then past the index too")]
     pub(crate) fn listed_at(&self, instant: i64) -> Option<&Segment> {
         let table = &*self.0;
         let bucket = (instant >> BUCKET_BITS) as usize;
