@@ -102,6 +102,7 @@ impl Schedule {
 #[derive(Clone, Debug)]
 pub struct OccurrencesAfter<'s> {
     schedule: &'s Schedule,
+    /// Where the search goes on after `rest`: at the last occurrence that is known.
     after: Option<Timestamp>,
     /// What follows in the same hour, so that it need not be searched for.
     rest: Minutes,
@@ -117,18 +118,35 @@ pub(crate) struct Minutes {
 impl Iterator for OccurrencesAfter<'_> {
     type Item = Timestamp;
 
+    #[inline]
     fn next(&mut self) -> Option<Timestamp> {
-        if self.rest.bits != 0 {
-            let minute = i64::from(self.rest.bits.trailing_zeros());
-            self.rest.bits &= self.rest.bits - 1;
-            self.after = Some(to_timestamp(self.rest.begin + minute * 60));
-            return self.after;
+        if self.rest.bits == 0 {
+            return self.search();
         }
-        self.after = self.schedule.next_after(self.after?);
-        if let (Kind::Calendar(calendar), Some(at)) = (self.schedule.kind(), self.after) {
+        let minute = self.rest.bits.trailing_zeros();
+        self.rest.bits &= self.rest.bits - 1;
+        Some(self.rest.at(minute))
+    }
+}
+
+impl OccurrencesAfter<'_> {
+    #[inline(never)]
+    fn search(&mut self) -> Option<Timestamp> {
+        let found = self.schedule.next_after(self.after?);
+        self.after = found;
+        if let (Kind::Calendar(calendar), Some(at)) = (self.schedule.kind(), found) {
             self.rest = calendar.rest_of_hour(at.as_second());
+            if let Some(last) = self.rest.bits.checked_ilog2() {
+                self.after = Some(self.rest.at(last));
+            }
         }
-        self.after
+        found
+    }
+}
+
+impl Minutes {
+    fn at(&self, minute: u32) -> Timestamp {
+        to_timestamp(self.begin + i64::from(minute) * 60)
     }
 }
 
