@@ -177,7 +177,10 @@ impl Zone {
     #[must_use]
     pub fn offset_at(&self, instant: Timestamp) -> Offset {
         let second = floor_second(instant);
-        let offset = self.segment_at(second).offset;
+        let offset = match self.listed_at(second.max(0)) {
+            Some(segment) => segment.offset,
+            None => self.segment_at(second).offset,
+        };
         let offset = i32::try_from(offset).ok().and_then(|offset| Offset::from_seconds(offset).ok());
         offset.expect("offsets come from jiff")
     }
