@@ -232,7 +232,7 @@ def run(program, number, count, pause, seed, options):
         faults = []
         while sum(1 for _, kind in faults if kind in HURTS) < count:
             if not kinds:
-                kinds = random.sample(list(HURTS), len(HURTS)) if count >= len(HURTS) else list(HURTS)
+                kinds = random.sample(list(HURTS), len(HURTS))
             if random.random() < 0.4 or not shaken:
                 for kind in SHAKES if not shaken else [random.choice(SHAKES)]:
                     faults.append((time.time(), kind))

@@ -29,7 +29,7 @@ class Pooler:
             f"[databases]\nkron = host=127.0.0.1 port={database.port} user=kron\n[pgbouncer]\n"
             f"listen_addr = 127.0.0.1\nlisten_port = {self.port}\nauth_type = trust\nauth_file = {base}/users\n"
             "pool_mode = transaction\ndefault_pool_size = 2\nmax_client_conn = 200\nunix_socket_dir =\n"
-            f"logfile = {base}/pgbouncer.log\nignore_startup_parameters = extra_float_digits\n"
+            f"logfile = {base}/pgbouncer.log\n"
         )
         for path in (base / "users", config):
             if database.wrapper:

@@ -54,12 +54,14 @@ impl App {
         let zones = Arc::clone(&self.zones);
         let read = tokio::task::spawn_blocking(move || zones.refresh()).await;
         let changed: BTreeSet<String> = read.map_err(|error| Refusal::backend(&error))?.into_iter().collect();
+        if changed.is_empty() {
+            // A million cron jobs are not read for nothing.
+            return Ok(self.unchanged());
+        }
         let mut refreshed = self.plan_anew(&|zone| changed.contains(zone)).await?;
         refreshed.zones = changed.into_iter().collect();
-        if !refreshed.zones.is_empty() {
-            let Refreshed { database, zones, count, .. } = &refreshed;
-            tracing::info!(%database, ?zones, moved = count, "time zones have changed");
-        }
+        let Refreshed { database, zones, count, .. } = &refreshed;
+        tracing::info!(%database, ?zones, moved = count, "time zones have changed");
         Ok(refreshed)
     }
 
@@ -73,10 +75,15 @@ impl App {
         self.plan_anew(&|zone| zone != "UTC" && zone != "Etc/UTC").await.map(drop)
     }
 
+    /// Nothing has changed.
+    fn unchanged(&self) -> Refreshed {
+        let database = self.zones.database().to_string();
+        Refreshed { database, zones: Vec::new(), moved: Vec::new(), count: 0 }
+    }
+
     /// Makes the plans anew of cron jobs in some zones. Only what differs is written.
     async fn plan_anew(&self, is_concerned: &(dyn Fn(&str) -> bool + Sync)) -> Result<Refreshed, Refusal> {
-        let database = self.zones.database().to_string();
-        let mut refreshed = Refreshed { database, zones: Vec::new(), moved: Vec::new(), count: 0 };
+        let mut refreshed = self.unchanged();
         let mut cursor = None;
         loop {
             let (crons, page) =

@@ -21,7 +21,7 @@ mod webhooks;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -97,6 +97,8 @@ struct Core {
     kick: Notify,
     /// Something happened elsewhere.
     called: Notify,
+    /// Whether that is heard now.
+    hears: AtomicBool,
 }
 
 impl fmt::Debug for Core {
@@ -199,6 +201,7 @@ impl Core {
             bell: Arc::default(),
             kick: Notify::new(),
             called: Notify::new(),
+            hears: AtomicBool::new(false),
         });
         Ok((core, lease, nudges))
     }
@@ -502,7 +505,7 @@ impl Store for Postgres {
         let (rules, zones) = (&self.rules, &self.zones);
         let registered =
             write!(self.core, |desk| crons::register(&mut desk, rules, zones, registration.clone(), now))?;
-        look::look(&self.core, true).await?;
+        look::look_after(&self.core).await;
         Ok(registered)
     }
 
@@ -510,13 +513,13 @@ impl Store for Postgres {
         let (rules, zones) = (&self.rules, &self.zones);
         let patched =
             write!(self.core, |desk| crons::patch(&mut desk, rules, zones, name, change.clone(), now))?;
-        look::look(&self.core, true).await?;
+        look::look_after(&self.core).await;
         Ok(patched)
     }
 
     async fn unregister(&self, name: &str) -> Answer<Option<Cron>> {
         let removed = write!(self.core, |desk| crons::unregister(&mut desk, name))?;
-        look::look(&self.core, true).await?;
+        look::look_after(&self.core).await;
         Ok(removed)
     }
 

@@ -47,8 +47,8 @@ const READY_MAX: i64 = 1_000;
 
 /// Looks whenever something happened, and every now and then.
 pub(super) async fn keep(core: Arc<Core>) {
-    let every = if core.direct.is_some() { LOOK_EVERY } else { LOOK_EVERY_DEAF };
     loop {
+        let every = if core.hears.load(Ordering::Acquire) { LOOK_EVERY } else { LOOK_EVERY_DEAF };
         let told = tokio::select! {
             () = core.kick.notified() => true,
             () = core.called.notified() => false,
@@ -57,6 +57,14 @@ pub(super) async fn keep(core: Arc<Core>) {
         if let Err(refusal) = look(&core, told).await {
             tracing::debug!(error = refusal.message, "could not look");
         }
+    }
+}
+
+/// Looks and tells the others after something was committed, which it was whatever comes of this: who looks every now and then makes up
+/// for it.
+pub(super) async fn look_after(core: &Core) {
+    if let Err(refusal) = look(core, true).await {
+        tracing::debug!(error = refusal.message, "could not look");
     }
 }
 
@@ -136,12 +144,14 @@ pub(super) async fn call(desk: &mut Desk, core: &Core) -> Outcome<()> {
 pub(super) async fn listen(core: Arc<Core>) {
     let Some(direct) = core.direct.clone() else { return };
     let one = PgPoolOptions::new().max_connections(1).acquire_timeout(Duration::from_secs(3));
-    let pool = one.connect_lazy_with(direct.application_name("kron-server listens"));
+    let pool = one.connect_lazy_with(direct.application_name("kron-server listens").extra_float_digits(None));
+    let mut has_warned = false;
     loop {
         let heard = async {
             let mut listener = PgListener::connect_with(&pool).await?;
             listener.eager_reconnect(false);
             listener.listen(CHANNEL).await?;
+            core.hears.store(true, Ordering::Release);
             core.called.notify_one();
             while let Some(call) = listener.try_recv().await? {
                 if call.payload() != core.node {
@@ -150,8 +160,14 @@ pub(super) async fn listen(core: Arc<Core>) {
             }
             Ok::<(), sqlx::Error>(())
         };
-        if let Err(error) = heard.await {
-            tracing::debug!(%error, "cannot hear other nodes");
+        let ended = heard.await;
+        let was_heard = core.hears.swap(false, Ordering::AcqRel);
+        if let Err(error) = ended {
+            // Once, and again when it was heard in between.
+            if was_heard || !has_warned {
+                tracing::warn!(%error, "cannot hear other servers by --database-direct, and looks every 250 ms instead");
+                has_warned = true;
+            }
         }
         tokio::time::sleep(LISTEN_AGAIN).await;
     }

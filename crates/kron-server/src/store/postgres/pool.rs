@@ -35,7 +35,9 @@ pub(super) struct Seat {
 
 impl Pool {
     pub(super) fn new(options: PgConnectOptions, size: u32, keeps_statements: bool) -> Pool {
-        let options = options.application_name("kron-server").disable_statement_logging();
+        // A pooler refuses whoever asks for a setting that it does not know, and no floating point number is read.
+        let options =
+            options.application_name("kron-server").extra_float_digits(None).disable_statement_logging();
         Pool {
             options,
             keeps_statements,
