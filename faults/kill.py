@@ -9,12 +9,11 @@ judges: no period twice, none without a claim, and every job runs again.
 import argparse
 import collections
 import concurrent.futures
-import pathlib
 import re
 import sys
 import time
 
-from world import JOBS, World, wait_until
+from world import JOBS, World, binary, wait_until
 
 # What krond does to files, processes, sockets and clocks. `read`, `futex` and `mmap` are left out: a death there is a
 # death at the call before.
@@ -100,7 +99,7 @@ def hurt(krond, injection, hurt_seconds, heal_seconds):
 def main():
     """Counts the calls, makes the list of hurts, and carries them out side by side."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("krond", type=pathlib.Path, help="the binary")
+    parser.add_argument("krond", type=binary, help="the binary")
     parser.add_argument("--errors", action="store_true", help="let the call fail instead of killing")
     parser.add_argument("--most", type=int, default=10**9, help="try no k above this")
     parser.add_argument("--step", type=int, default=1, help="try every step-th of all")

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 
-from world import JOBS, World, wait_until
+from world import JOBS, World, binary, wait_until
 
 # XFS_IOC_GOINGDOWN, which ext4 understands as well; 2 is: without flushing the log.
 SHUTDOWN = 0x8004587D
@@ -106,13 +106,15 @@ def on_one_disk(krond, kind, cuts, seed, careless):
 def main():
     """Shares the cuts among disks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("krond", type=pathlib.Path, help="the binary")
+    parser.add_argument("krond", type=binary, help="the binary")
     parser.add_argument("--kind", choices=["ext4", "xfs"], default="ext4")
     parser.add_argument("--cuts", type=int, default=20, help="how many in all")
     parser.add_argument("--side-by-side", type=int, default=1, help="on how many disks at a time")
     parser.add_argument("--seed", type=int, default=1, help="of the first disk; the others have those after it")
     parser.add_argument("--careless", action="store_true", help="flush nothing, to see that the oracle notices")
     args = parser.parse_args()
+    if args.cuts < 1 or args.side_by_side < 1:
+        parser.error("--cuts and --side-by-side take a number from 1 on")
     if os.geteuid() != 0:
         print("a file system of its own takes root", file=sys.stderr)
         return 2

@@ -2,11 +2,10 @@
 """Many kronds started at once on one state directory: one serves, the others end with 3, and nothing runs twice."""
 
 import argparse
-import pathlib
 import sys
 import time
 
-from world import World, wait_until
+from world import World, binary, wait_until
 
 
 def race(krond, contenders):
@@ -30,7 +29,7 @@ def race(krond, contenders):
 def main():
     """Runs so many races."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("krond", type=pathlib.Path, help="the binary")
+    parser.add_argument("krond", type=binary, help="the binary")
     parser.add_argument("--races", type=int, default=100)
     parser.add_argument("--contenders", type=int, default=4)
     args = parser.parse_args()

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 
-from world import World, wait_until
+from world import World, binary, wait_until
 
 # Kinds of jobs, each due so often that something always happens.
 KINDS = (
@@ -145,7 +145,7 @@ def grown(life):
 def main():
     """Hurts it for so long."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("krond", type=pathlib.Path, help="the binary")
+    parser.add_argument("krond", type=binary, help="the binary")
     parser.add_argument("--hours", type=float, default=4.0)
     parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--every", type=float, default=60.0, help="seconds between two hurts")

@@ -4,8 +4,10 @@ Nothing here is product code. Jobs append what they are to a log outside the sta
 log and the state files, and knows nothing else.
 """
 
+import argparse
 import hashlib
 import json
+import os
 import pathlib
 import shutil
 import socket
@@ -117,6 +119,14 @@ class World:
         """Removes the world, unless something was wrong in it."""
         self.output.close()
         shutil.rmtree(self.base, ignore_errors=True)
+
+
+def binary(text):
+    """A program that is given on the command line."""
+    path = pathlib.Path(text)
+    if not (path.is_file() and os.access(path, os.X_OK)):
+        raise argparse.ArgumentTypeError(f"there is no program at {text}: build it with cargo build -p krond")
+    return path
 
 
 def wait_until(condition, seconds):

@@ -505,7 +505,7 @@ impl Store for Postgres {
         let (rules, zones) = (&self.rules, &self.zones);
         let registered =
             write!(self.core, |desk| crons::register(&mut desk, rules, zones, registration.clone(), now))?;
-        look::look_after(&self.core).await;
+        look::try_to_look(&self.core, true).await;
         Ok(registered)
     }
 
@@ -513,13 +513,13 @@ impl Store for Postgres {
         let (rules, zones) = (&self.rules, &self.zones);
         let patched =
             write!(self.core, |desk| crons::patch(&mut desk, rules, zones, name, change.clone(), now))?;
-        look::look_after(&self.core).await;
+        look::try_to_look(&self.core, true).await;
         Ok(patched)
     }
 
     async fn unregister(&self, name: &str) -> Answer<Option<Cron>> {
         let removed = write!(self.core, |desk| crons::unregister(&mut desk, name))?;
-        look::look_after(&self.core).await;
+        look::try_to_look(&self.core, true).await;
         Ok(removed)
     }
 

@@ -54,16 +54,13 @@ pub(super) async fn keep(core: Arc<Core>) {
             () = core.called.notified() => false,
             () = tokio::time::sleep(every) => false,
         };
-        if let Err(refusal) = look(&core, told).await {
-            tracing::debug!(error = refusal.message, "could not look");
-        }
+        try_to_look(&core, told).await;
     }
 }
 
-/// Looks and tells the others after something was committed, which it was whatever comes of this: who looks every now and then makes up
-/// for it.
-pub(super) async fn look_after(core: &Core) {
-    if let Err(refusal) = look(core, true).await {
+/// Looks, whatever comes of it: what was committed before stays so, and the next look makes up for this one.
+pub(super) async fn try_to_look(core: &Core, tell: bool) {
+    if let Err(refusal) = look(core, tell).await {
         tracing::debug!(error = refusal.message, "could not look");
     }
 }
