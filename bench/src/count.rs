@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use crate::contestant::{self, KRON, PARSERS, spelled};
 use crate::corpus::{CASES, CLASSES, Zone, random_starts};
+use crate::measure::{LISTED, LISTS};
 
 /// From how many moments an ordinary search is made, so that what surrounds it hardly counts.
 const STARTS: usize = 50;
@@ -47,11 +48,13 @@ struct Call {
 enum What {
     /// The next occurrence in a zone after each of some instants.
     Next(Zone, Vec<i64>),
+    /// Occurrences in a row, in UTC.
+    List,
     /// From text to something that can be asked, in UTC.
     Parse,
 }
 
-/// The worst cases, and the first expression of each class: from ordinary moments, and from its text.
+/// The worst cases, lists, and the first expression of each class: from ordinary moments, and from its text.
 fn calls() -> Vec<Call> {
     let instant = |text: &str| text.parse::<Timestamp>().expect("an instant").as_second();
     let worst = CASES.iter().map(|case| Call {
@@ -71,7 +74,12 @@ fn calls() -> Vec<Call> {
         expression: class.expressions[0],
         what: What::Parse,
     });
-    worst.chain(next).chain(parse).collect()
+    let list = LISTS.iter().map(|(expression, _)| Call {
+        name: format!("{expression} list"),
+        expression,
+        what: What::List,
+    });
+    worst.chain(next).chain(list).chain(parse).collect()
 }
 
 impl Call {
@@ -87,6 +95,12 @@ impl Call {
                 }
                 measured(&*contestant.pass);
                 Some(Made::Counted(contestant.asks))
+            }
+            What::List => {
+                let listings = contestant::listings(self.expression, random_starts(1)[0], LISTED);
+                let (_, list) = listings.into_iter().find(|(name, _)| *name == who)?;
+                measured(&|| assert!(list().is_some()));
+                Some(Made::Counted(LISTED))
             }
             What::Parse => {
                 let (name, read) = PARSERS.iter().find(|(name, _)| *name == who)?;

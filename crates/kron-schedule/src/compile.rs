@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, ParseError};
 use crate::every_days::EveryDays;
 use crate::expr::{Cron, Expr, Shape, ones};
 use crate::field::Field;
-use crate::pattern::{Bits, Pattern};
+use crate::pattern::{DaysAndTimes, Pattern};
 use crate::schedule::{Calendar, Interval, Schedule};
 use crate::zone::Zone;
 
@@ -49,7 +49,7 @@ impl Cron {
         if let Some(reason) = self.impossible_days() {
             return Err(self.never(Field::Day, Field::Month, reason));
         }
-        let pattern = Pattern::Fields(Bits::new(self));
+        let pattern = Pattern::Fields(DaysAndTimes::new(self));
         let both = match dst.fold {
             Fold::Auto => self.is_interval(),
             Fold::Both => true,

@@ -11,7 +11,7 @@ use crate::calendar::DAY;
 use crate::duration::Duration;
 use crate::expr::Cron;
 use crate::field::Field;
-use crate::pattern::Pattern;
+use crate::pattern::{DaysAndTimes, Pattern};
 use crate::schedule::{Calendar, Interval, Kind, Schedule, to_timestamp};
 use crate::zone::{floor_second, to_date_time};
 
@@ -128,7 +128,7 @@ impl Calendar {
         let segment = self.zone.segment_at(second);
         let civil = second + segment.offset;
         let mut parts = match &self.pattern {
-            Pattern::Fields(bits) => bits.explain(civil),
+            Pattern::Fields(fields) => fields.explain(civil),
             Pattern::EveryDays(every) => {
                 let (day, time) = (civil.div_euclid(DAY), civil.rem_euclid(DAY));
                 let (days, phase) = (every.days(), every.phase());
@@ -172,7 +172,7 @@ impl Calendar {
     }
 }
 
-impl crate::pattern::Bits {
+impl DaysAndTimes {
     fn explain(&self, civil: i64) -> Vec<Part> {
         let cron: Cron = self.to_cron();
         let at = to_date_time(civil);
@@ -193,7 +193,7 @@ impl crate::pattern::Bits {
             .map(|(&field, text)| {
                 let value = values[field as usize].to_string();
                 let mut part = Part::new(field.name(), value, text.into(), matches(field));
-                if matches!(field, Field::Day | Field::Weekday) && self.either_day() {
+                if matches!(field, Field::Day | Field::Weekday) && self.days.either() {
                     part.blocks = !matches(Field::Day) && !matches(Field::Weekday);
                 }
                 part

@@ -75,8 +75,8 @@
 //! # Reading order
 //!
 //! `dialect`, `field` and `expr` say what can be written; `parse` (with `alias`, `duration`) reads it;
-//! `compile` makes a schedule; `pattern` finds civil times, `zone` knows the offsets, and `schedule`
-//! joins the two. `occurrences`, `explain`, `describe` and `warning` answer the rest.
+//! `compile` makes a schedule; `times` finds times of day, `days` finds days, and `pattern` is both of them; `zone`
+//! knows the offsets, and `schedule` joins the two. `occurrences`, `explain`, `describe` and `warning` answer the rest.
 #![no_std]
 
 extern crate alloc;
@@ -86,6 +86,7 @@ extern crate std;
 mod alias;
 mod calendar;
 mod compile;
+mod days;
 mod describe;
 mod dialect;
 mod dst;
@@ -103,6 +104,7 @@ mod pattern;
 mod plain;
 mod schedule;
 pub mod suggest;
+mod times;
 mod warning;
 mod zone;
 

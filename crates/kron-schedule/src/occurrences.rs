@@ -5,6 +5,7 @@ use core::iter::FusedIterator;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 
+use crate::calendar::Month;
 use crate::dst::Gap;
 use crate::schedule::{Calendar, Kind, Schedule, to_timestamp};
 use crate::zone::{Segment, floor_second, to_date_time};
@@ -26,7 +27,7 @@ impl Schedule {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn occurrences_after(&self, instant: Timestamp) -> OccurrencesAfter<'_> {
-        OccurrencesAfter { schedule: self, after: Some(instant), rest: Minutes::default() }
+        OccurrencesAfter { schedule: self, after: Some(instant), run: Run::default() }
     }
 
     /// All occurrences at or before an instant, the latest first.
@@ -102,17 +103,20 @@ impl Schedule {
 #[derive(Clone, Debug)]
 pub struct OccurrencesAfter<'s> {
     schedule: &'s Schedule,
-    /// Where the search goes on after `rest`: at the last occurrence that is known.
+    /// Where the search goes on after `run`: at the last occurrence that is known.
     after: Option<Timestamp>,
-    /// What follows in the same hour, so that it need not be searched for.
-    rest: Minutes,
+    /// What follows and need not be searched for.
+    run: Run,
 }
 
-/// Some minutes of an hour. Bit n stands for `begin` and n minutes.
+/// Occurrences, or civil times, that are known together. Bit n stands for `begin` and n times `every`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Minutes {
+pub(crate) struct Run {
     pub(crate) begin: i64,
+    pub(crate) every: i64,
     pub(crate) bits: u64,
+    /// The month that it goes to the end of. If there is one, the next such month can follow without a search.
+    pub(crate) month: Option<Month>,
 }
 
 impl Iterator for OccurrencesAfter<'_> {
@@ -120,33 +124,66 @@ impl Iterator for OccurrencesAfter<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Timestamp> {
-        if self.rest.bits == 0 {
+        if self.run.bits == 0 {
             return self.search();
         }
-        let minute = self.rest.bits.trailing_zeros();
-        self.rest.bits &= self.rest.bits - 1;
-        Some(self.rest.at(minute))
+        let number = self.run.bits.trailing_zeros();
+        self.run.bits &= self.run.bits - 1;
+        Some(self.run.at(number))
     }
 }
 
 impl OccurrencesAfter<'_> {
+    /// The next occurrence when the run is over, and the run that follows.
     #[inline(never)]
     fn search(&mut self) -> Option<Timestamp> {
-        let found = self.schedule.next_after(self.after?);
-        self.after = found;
-        if let (Kind::Calendar(calendar), Some(at)) = (self.schedule.kind(), found) {
-            self.rest = calendar.rest_of_hour(at.as_second());
-            if let Some(last) = self.rest.bits.checked_ilog2() {
-                self.after = Some(self.rest.at(last));
-            }
+        let Kind::Calendar(calendar) = self.schedule.kind() else {
+            self.after = self.schedule.next_after(self.after?);
+            return self.after;
+        };
+        let after = floor_second(self.after?);
+        if let Some(month) = self.run.month
+            && let Some(run) = calendar.run_of_month_after(month, after)
+        {
+            self.go_on_with(run);
+            return self.next();
         }
-        found
+        self.after = self.schedule.next_after(self.after?);
+        let found = self.after?;
+        self.go_on_with(calendar.run_after(found.as_second()));
+        Some(found)
+    }
+
+    fn go_on_with(&mut self, run: Run) {
+        self.run = run;
+        if let Some(last) = run.last() {
+            self.after = Some(to_timestamp(last));
+        }
     }
 }
 
-impl Minutes {
-    fn at(&self, minute: u32) -> Timestamp {
-        to_timestamp(self.begin + i64::from(minute) * 60)
+impl Run {
+    pub(crate) fn earlier(self, seconds: i64) -> Run {
+        Run { begin: self.begin - seconds, ..self }
+    }
+
+    /// Without those at an instant and after.
+    pub(crate) fn before(self, end: i64) -> Run {
+        if self.last().is_none_or(|last| last < end) {
+            return self;
+        }
+        // At least the last bit goes, so that fewer than 64 are left.
+        let left = (end - self.begin).max(0).unsigned_abs().div_ceil(self.every.unsigned_abs());
+        Run { bits: self.bits & !(!0 << left), month: None, ..self }
+    }
+
+    /// The last of it.
+    pub(crate) fn last(&self) -> Option<i64> {
+        Some(self.begin + i64::from(self.bits.checked_ilog2()?) * self.every)
+    }
+
+    fn at(&self, number: u32) -> Timestamp {
+        to_timestamp(self.begin + i64::from(number) * self.every)
     }
 }
 

@@ -5,11 +5,13 @@ use alloc::vec::Vec;
 
 use jiff::Timestamp;
 
-use crate::calendar::DAY;
+use crate::calendar::{DAY, Month};
+use crate::days::{DaySet, Repeats};
 use crate::dst::{Dst, Fold, Gap};
 use crate::duration::Duration;
-use crate::occurrences::Minutes;
-use crate::pattern::{Pattern, Repeats};
+use crate::occurrences::Run;
+use crate::pattern::{DaysAndTimes, Pattern};
+use crate::times::{OfDay, Times};
 use crate::zone::{RECURRENCE, Segment, Zone, floor_second};
 
 /// A compiled expression: a set of instants from 1970-01-01T00:00:00Z to 9999-12-30T22:00:00Z.
@@ -254,17 +256,39 @@ impl Calendar {
     }
 
     /// The first occurrence at or after an instant, or something after [`LAST`].
-    ///
-    /// Each kind of pattern has a search of its own, which pays for nothing that the others need.
     #[inline(never)]
     pub(crate) fn next_from(&self, start: i64) -> i64 {
         match &self.pattern {
-            Pattern::Fields(bits) => match bits.repeats() {
-                Repeats::Daily => self.next_by(start, |civil| Some(bits.next_time(civil).civil)),
-                Repeats::Weekly => self.next_by(start, |civil| Some(bits.next_by_week(civil))),
-                Repeats::Never => self.next_by(start, |civil| bits.next_by_month(civil)),
-            },
+            Pattern::Fields(DaysAndTimes { days, times: Times::Even(times) }) => {
+                self.next_of(start, days, times)
+            }
+            Pattern::Fields(DaysAndTimes { days, times: Times::Listed(times) }) => {
+                self.next_of(start, days, times)
+            }
             Pattern::EveryDays(every) => self.next_by(start, |civil| Some(every.next(civil))),
+        }
+    }
+
+    /// The same for cron fields. Each kind of days has a search of its own with each kind of times, which pays for
+    /// nothing that the others need.
+    #[inline]
+    fn next_of(&self, start: i64, days: &DaySet, times: &impl OfDay) -> i64 {
+        match days.repeats() {
+            Repeats::Daily => self.next_by(start, |civil| Some(times.next(civil).civil)),
+            _ => self.next_on_some_days(start, days, times),
+        }
+    }
+
+    #[inline(never)]
+    fn next_on_some_days(&self, start: i64, days: &DaySet, times: &impl OfDay) -> i64 {
+        match days.repeats() {
+            Repeats::Weekly => {
+                self.next_by(start, |civil| times.next_on(civil, |day| Some(days.next_by_week(day))))
+            }
+            Repeats::Monthly => {
+                self.next_by(start, |civil| times.next_on(civil, |day| days.next_by_month(day)))
+            }
+            _ => self.next_by(start, |civil| times.next_on(civil, |day| days.next_by_calendar(day))),
         }
     }
 
@@ -355,21 +379,26 @@ impl Calendar {
         (None, SEGMENTS_MAX)
     }
 
-    /// The occurrences that follow one in the same hour of its clock, if no change of clocks is near.
-    pub(crate) fn rest_of_hour(&self, at: i64) -> Minutes {
-        let (Pattern::Fields(bits), Some(segment)) = (&self.pattern, self.zone.listed_at(at)) else {
-            return Minutes::default();
+    /// Occurrences that follow one, as many as are easily known: up to a change of clocks.
+    pub(crate) fn run_after(&self, at: i64) -> Run {
+        let (Pattern::Fields(fields), Some(segment)) = (&self.pattern, self.zone.listed_at(at)) else {
+            return Run::default();
         };
-        let civil = at + segment.offset;
-        let hour = civil - civil.rem_euclid(3_600);
-        match bits.minutes_after(civil - hour) {
-            Some((second, bits))
-                if segment.has_alone(at, hour + 3_599 - segment.offset) && at < LAST - 3_600 =>
-            {
-                Minutes { begin: hour + second - segment.offset, bits }
-            }
-            _ => Minutes::default(),
+        if !segment.has_alone(at, at) {
+            return Run::default();
         }
+        fields.run_after(at + segment.offset).earlier(segment.offset).before(segment.end.min(LAST + 1))
+    }
+
+    /// The occurrences of the first month that is wanted after a month, if there are some and no change of clocks has
+    /// a say in it. The last occurrence before it is known, and [`run_after`](Self::run_after) told the month.
+    pub(crate) fn run_of_month_after(&self, month: Month, at: i64) -> Option<Run> {
+        let (Pattern::Fields(fields), segment) = (&self.pattern, self.zone.listed_at(at)?) else {
+            return None;
+        };
+        let run = fields.run_of_month_after(&month).earlier(segment.offset);
+        let last = run.last()?;
+        (segment.has_alone(at, last) && last <= LAST).then_some(run)
     }
 
     /// The last occurrence at or before an instant: [`next_from`](Self::next_from) in a mirror.

@@ -222,10 +222,11 @@ impl Zone {
         match table.index.get(bucket) {
             Some(number) => {
                 let mut number = usize::from(*number);
-                while table.segments[number].end <= instant {
+                // Never past the last one, which has no end; asked for in this way there is no branch for a panic.
+                while table.segments.get(number)?.end <= instant {
                     number += 1;
                 }
-                Some(&table.segments[number])
+                table.segments.get(number)
             }
             None => table.finally.as_ref(),
         }

@@ -56,7 +56,56 @@ fn iterators_and_counts_agree_with_the_oracle() {
     }
 }
 
-/// The iterator takes the rest of an hour at once. Clocks that change within an hour are where that can go wrong.
+/// The iterator takes the rest of an hour, some weeks or a month at once. Clocks that change in between, and either end
+/// of Kron's time, are where that can go wrong.
+#[test]
+fn listing_days_is_searching_again_and_again() {
+    const LISTED: usize = 700;
+    for name in
+        ["UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe", "Asia/Gaza", "Asia/Kolkata"]
+    {
+        let zone = Zone::new(&TimeZone::get(name).unwrap()).unwrap();
+        for line in [
+            "30 2 * * *",
+            "0 2 * * SUN",
+            "30 1 * * MON-FRI",
+            "0 */6 * * TUE,SAT",
+            "0 0 1 * *",
+            "15 2 29-31 * *",
+            "30 2 * 3,10 SUN",
+            "0 3 29 2 *",
+            "0 2 L,15W * *",
+            "30 1 LW * *",
+            "45 1 * * MON#1,FRI#5",
+            "0 2 13 * FRIL",
+            "*/20 * 31 * *",
+        ] {
+            let policies = [
+                (Gap::Skip, Fold::Auto),
+                (Gap::After, Fold::Auto),
+                (Gap::Skip, Fold::Both),
+                (Gap::After, Fold::First),
+            ];
+            for (gap, fold) in policies {
+                let dst = Dst { gap, fold };
+                let schedule = Expr::parse(line, Dialect::Ojs).unwrap().compile(&zone, dst).unwrap();
+                for start in [
+                    "1969-06-01T00:00:00Z",
+                    "2026-01-31T23:59:59.5Z",
+                    "2098-11-11T11:11:11Z",
+                    "9999-02-27T00:00:00Z",
+                ] {
+                    let start: Timestamp = start.parse().unwrap();
+                    let searched = std::iter::successors(Some(start), |at| schedule.next_after(*at)).skip(1);
+                    let listed = schedule.occurrences_after(start).take(LISTED);
+                    assert!(listed.eq(searched.take(LISTED)), "{line} in {name} after {start}, {dst}");
+                }
+            }
+        }
+    }
+}
+
+/// The same for occurrences that are close together.
 #[test]
 fn listing_is_searching_again_and_again() {
     for name in
