@@ -5,6 +5,7 @@ reads that, the record of occurrences and the jobs, and knows nothing else.
 """
 
 import glob
+import http.client
 import json
 import os
 import pathlib
@@ -206,8 +207,10 @@ class Link:
 class Node:
     """A kron-server behind its link."""
 
-    def __init__(self, program, base, number, database, options=()):
+    def __init__(self, program, base, number, database, options=(), hears=False):
         self.program, self.base, self.number, self.options = program, base, number, options
+        # Whether it listens to what the others call, and does not only look.
+        self.hears = hears
         self.link = Link(database.port)
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -218,6 +221,7 @@ class Node:
         """Starts the server. It says where it listens once it has its tables."""
         place = f"postgres://kron@127.0.0.1:{self.link.port}/kron"
         command = [self.program, "--listen", f"127.0.0.1:{self.port}", "--database", place, *self.options]
+        command += ["--database-direct", place] if self.hears else []
         log = open(self.base / f"node-{self.number}.log", "ab")
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, stdin=subprocess.DEVNULL)
 
@@ -242,9 +246,10 @@ class Node:
         except urllib.error.HTTPError as error:
             try:
                 return error.code, json.load(error)
-            except (OSError, ValueError):
+            except (OSError, ValueError, http.client.HTTPException):
                 return error.code, {}
-        except (OSError, ValueError):
+        # A server that is killed in the middle of its answer has not answered.
+        except (OSError, ValueError, http.client.HTTPException):
             return 0, {}
 
     def is_up(self):
@@ -258,7 +263,8 @@ class Cluster:
     def __init__(self, program, size=3, options=()):
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="kron-cluster-", dir="/tmp"))
         self.database = Database(self.base)
-        self.nodes = [Node(program, self.base, number, self.database, options) for number in range(size)]
+        numbers = range(size)
+        self.nodes = [Node(program, self.base, number, self.database, options, number % 2 == 0) for number in numbers]
         if not wait_until(lambda: all(node.is_up() for node in self.nodes), 60):
             raise RuntimeError(f"not all nodes are up; their logs are in {self.base}")
         self.database.sql(WATCH)

@@ -3,8 +3,10 @@
 
 The leader is killed, ended, stopped and let go on, cut off both ways or one way, left with a connection that nobody
 answers, or has its commits cut off after they were sent; the database is restarted, stopped as in a crash, or ends
-all connections. Meanwhile jobs are pushed. The oracle then judges: no occurrence twice, every second accounted for
-with one catch-up after what nobody saw, epochs in order, no job lost that was answered for, nobody without a leader
+all connections. Two of the servers hear each other, the third looks. Meanwhile jobs are pushed, fetched and acknowledged at
+all of them. The oracle then judges: no occurrence twice, every second accounted for with one catch-up after what nobody
+saw, epochs in order, no job lost that was answered for, every job completed once and none handed out after its
+acknowledgement was answered, nobody without a leader
 for more than 30 s (3 s where the leader was asked to end), and a webhook that was told of every fire, in order, and
 again only where a fault came in between.
 """
@@ -25,6 +27,7 @@ import uuid
 
 import cluster as cluster_module
 from cluster import Cluster, failovers, judge, wait_until
+from world import binary
 
 # What makes another node lead, and the longest that it may take.
 HURTS = {"kill": 30, "term": 3, "stop": 30, "cut": 30, "deaf-back": 30, "deaf-there": 30, "half-open": 30}
@@ -42,23 +45,115 @@ SHARD_PORTS, FIRST_PORT = 40, 21000
 SHAKEN_MAX = 60
 
 
-class Pusher(threading.Thread):
-    """Pushes jobs at any node, and remembers which were answered for."""
+# Where the jobs are that are pushed and worked on.
+QUEUE = "work"
+
+# For how long a worker may have a job, in milliseconds. What was handed out and never arrived comes back after that.
+VISIBILITY = 20_000
+
+# How long it may take until all jobs are done once nothing is hurt any more.
+DRAIN_MAX = 120
+
+# What a node may answer while it is hurt. Whether something was done is then unknown.
+HURT = (0, 503)
+
+
+class Client(threading.Thread):
+    """Asks any node again and again, until it is told to end. What goes wrong is kept."""
 
     def __init__(self, cluster):
         super().__init__(daemon=True)
-        self.cluster, self.kept, self.tried, self.ending = cluster, [], 0, threading.Event()
+        self.cluster, self.ending, self.wrong = cluster, threading.Event(), []
 
     def run(self):
-        while not self.ending.wait(0.05):
-            job = str(uuid.UUID(int=(int(time.time() * 1000) << 80) | 7 << 76 | 2 << 62 | random.getrandbits(62)))
+        try:
+            while not self.ending.wait(0.05):
+                self.work(random.choice(self.cluster.nodes))
+        except Exception as error:  # pylint: disable=broad-except
+            self.wrong.append(f"a client ended by itself: {error!r}")
+
+    def end(self):
+        """Lets it end, and says what went wrong."""
+        self.ending.set()
+        self.join(timeout=60)
+        return self.wrong + (["a client did not end"] if self.is_alive() else [])
+
+
+class Pusher(Client):
+    """Pushes jobs, and remembers which were answered for."""
+
+    def __init__(self, cluster):
+        super().__init__(cluster)
+        self.kept, self.tried = [], 0
+
+    def work(self, node):
+        """Pushes one."""
+        job = str(uuid.UUID(int=(int(time.time() * 1000) << 80) | 7 << 76 | 2 << 62 | random.getrandbits(62)))
+        self.tried += 1
+        options = {"queue": QUEUE, "retry": {"max_attempts": 100}}
+        status, answer = node.ask("POST", "/ojs/v1/jobs", {"id": job, "type": "test.push", "args": [], "options": options})
+        if status == 201:
+            self.kept.append(job)
+        elif status not in HURT:
+            self.wrong.append(f"a job was refused: {status} {answer}")
+
+
+class Books:
+    """What workers were handed, and which acknowledgements were answered with 200."""
+
+    def __init__(self):
+        self.lock, self.handed, self.acked = threading.Lock(), [], []
+
+    def misdone(self):
+        """What is wrong about it. The fence of a job grows whenever it is handed out."""
+        done, wrong = {}, []
+        for job, fence in self.acked:
+            if job in done:
+                wrong.append(f"a job was acknowledged twice: {job}")
+            done[job] = fence
+        handed = collections.Counter(self.handed)
+        wrong += [f"a job was handed to two at once: {named}" for named, times in handed.items() if times > 1]
+        again = [job for job, fence in self.handed if job in done and fence > done[job]]
+        return wrong + [f"a job was handed out after its acknowledgement was answered: {job}" for job in again]
+
+
+class Worker(Client):
+    """Fetches jobs and acknowledges them."""
+
+    def __init__(self, cluster, number, books):
+        super().__init__(cluster)
+        self.id, self.books = f"worker-{number}", books
+
+    def work(self, node):
+        """Fetches some, and acknowledges each at any node."""
+        wanted = {"queues": [QUEUE], "count": 10, "worker_id": self.id, "visibility_timeout_ms": VISIBILITY}
+        status, answer = node.ask("POST", "/ojs/v1/workers/fetch", wanted, timeout=8)
+        if status not in (200, *HURT):
+            self.wrong.append(f"a fetch was refused: {status} {answer}")
+        for job in answer.get("jobs", []):
+            named = (job["id"], job["fence"])
+            with self.books.lock:
+                self.books.handed.append(named)
             node = random.choice(self.cluster.nodes)
-            self.tried += 1
-            status, answer = node.ask("POST", "/ojs/v1/jobs", {"id": job, "type": "test.push", "args": []})
-            if status == 201:
-                self.kept.append(job)
-            elif status not in (0, 500, 503):
-                raise RuntimeError(f"a job was refused: {status} {answer}")
+            body = {"job_id": named[0], "fence": named[1], "worker_id": self.id}
+            status, answer = node.ask("POST", "/ojs/v1/workers/ack", body, timeout=8)
+            if status == 200:
+                with self.books.lock:
+                    self.books.acked.append(named)
+            elif status not in (409, *HURT):
+                self.wrong.append(f"an acknowledgement was refused: {status} {answer}")
+
+
+def undone(cluster):
+    """Waits until every job is done, and says which are not, or were more than once."""
+    left = f"SELECT id, state FROM jobs WHERE queue = '{QUEUE}' AND state <> 'completed'"
+    wait_until(lambda: not cluster.database.sql(left), DRAIN_MAX, every=1)
+    wrong = [f"a job was not done: {job} is {state}" for job, state in cluster.database.sql(left)]
+    told = (
+        f"SELECT jobs.id, count(events.subject) FROM jobs LEFT JOIN events ON subject = jobs.id AND events.type = 'job.completed' "
+        f"WHERE jobs.queue = '{QUEUE}' GROUP BY jobs.id HAVING count(events.subject) <> 1"
+    )
+    return wrong + [f"a job was completed {count} times: {job}" for job, count in cluster.database.sql(told)]
 
 
 class Receiver(http.server.ThreadingHTTPServer):
@@ -136,11 +231,12 @@ def hear_out(cluster, receiver, faults):
     return wrong, len(told) - len(set(told))
 
 
-def hurt(cluster, kind, pause):
+def hurt(cluster, kind, pause, stops):
     """Hurts the leader, waits until another leads and fires, and heals it. Says whether it came to that."""
     node = cluster.leader()
     if node is None:
         return False
+    began = time.monotonic()
     epoch, node_is_gone = cluster.epoch(), False
     if kind == "kill":
         node.kill()
@@ -157,7 +253,10 @@ def hurt(cluster, kind, pause):
         return int(cluster.database.sql(f"SELECT count(*) FROM watch.fires WHERE epoch > {epoch}")[0][0]) > 0
 
     came = wait_until(another_fires, 90)
-    time.sleep(pause)
+    if kind == "stop":
+        time.sleep(max(0, began + random.uniform(BLINK_MAX, stops) - time.monotonic()))
+    else:
+        time.sleep(random.uniform(0, pause))
     if node_is_gone:
         node.process.wait(timeout=30)
         node.start()
@@ -197,7 +296,7 @@ def shake(cluster, kind):
         raise RuntimeError(f"nothing fires any more after {kind}; logs are in {cluster.base}")
 
 
-def plants(cluster):
+def plants(cluster, books):
     """Faults that are planted in what the oracle reads. Each must be found."""
     planted = {
         "fired twice": "INSERT INTO jobs (SELECT 'planted', state, queue, type, priority, seq, due_at, worker, cron, "
@@ -213,21 +312,33 @@ def plants(cluster):
         cluster.database.sql(sql)
         if not any(words in complaint for complaint in judge(cluster.database)):
             unseen.append(f"the oracle does not see what was planted: {words}")
+    job, fence = books.acked[0]
+    books.handed.append((job, fence + 1))
+    if not any("was handed out after" in complaint for complaint in books.misdone()):
+        unseen.append("the oracle does not see a job that is handed out after its acknowledgement")
+    books.handed.append((job, fence))
+    if not any("was handed to two" in complaint for complaint in books.misdone()):
+        unseen.append("the oracle does not see a job that is handed to two at once")
+    cluster.database.sql(f"DELETE FROM events WHERE subject = '{job}' AND type = 'job.completed'")
+    if not any("was completed 0 times" in complaint for complaint in undone(cluster)):
+        unseen.append("the oracle does not see a job that was not completed")
     return unseen
 
 
-def run(program, number, count, pause, seed, options):
+def run(program, number, count, pause, stops, seed):
     """One cluster, hurt so many times. Returns failovers by kind, counts and complaints."""
     random.seed(seed + number)
     first = FIRST_PORT + number * SHARD_PORTS
     cluster_module.PORTS = iter(range(first, first + SHARD_PORTS))
     receiver = Receiver()
-    cluster = Cluster(program, options=(*options, "--config", str(receiver.settings)))
+    cluster = Cluster(program, options=("--config", str(receiver.settings)))
     complaints, took, shaken = [], [], collections.Counter()
     try:
         receiver.subscribe(cluster)
-        pusher = Pusher(cluster)
-        pusher.start()
+        pusher, books = Pusher(cluster), Books()
+        workers = [Worker(cluster, number, books) for number in range(3)]
+        for client in (pusher, *workers):
+            client.start()
         kinds = []
         faults = []
         while sum(1 for _, kind in faults if kind in HURTS) < count:
@@ -241,12 +352,15 @@ def run(program, number, count, pause, seed, options):
             wait_until(lambda: cluster.leader() is not None, 60)
             kind = kinds.pop(0)
             faults.append((time.time(), kind))
-            if not hurt(cluster, kind, random.uniform(0, pause)):
+            if not hurt(cluster, kind, pause, stops):
                 complaints.append(f"{kind}: no other node fired within 90 s")
             print(f"cluster {number}: {kind}", flush=True)
         time.sleep(3)
-        pusher.ending.set()
-        pusher.join(timeout=30)
+        complaints += pusher.end()
+        complaints += undone(cluster)
+        for worker in workers:
+            complaints += worker.end()
+        complaints += books.misdone()
         complaints += cluster.judge(pusher.kept)
         misheard_of, told_again = hear_out(cluster, receiver, len(faults))
         complaints += misheard_of
@@ -262,13 +376,15 @@ def run(program, number, count, pause, seed, options):
             "fires": cluster.fires(),
             "pushed": len(pusher.kept),
             "tried": pusher.tried,
+            "handed out": len(books.handed),
+            "acknowledged": len(books.acked),
             "commits cut": sum(node.link.commits_cut for node in cluster.nodes),
             **{f"{kind} of the database": n for kind, n in shaken.items() if kind not in ("commits", "blink")},
             "short stops": shaken["blink"],
             "told a webhook": len(set(receiver.told)),
             "told again": told_again,
         }
-        complaints += plants(cluster)
+        complaints += plants(cluster, books)
     except (RuntimeError, OSError) as error:
         complaints.append(str(error))
         counts = {}
@@ -282,18 +398,24 @@ def run(program, number, count, pause, seed, options):
 def main():
     """Runs clusters side by side and sums up."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("server", help="the kron-server to run")
+    parser.add_argument("server", type=binary, help="the kron-server to run")
     parser.add_argument("--failovers", type=int, default=7, help="how many in all")
     parser.add_argument("--shards", type=int, default=1, help="how many clusters at once, each with a database")
     parser.add_argument("--pause", type=float, default=5, help="how long a hurt lasts at most after another leads, in s")
-    parser.add_argument("--seed", type=int, default=1, help="of the order of things")
+    parser.add_argument("--stops", type=float, default=20, help="how long a leader is stopped at most, in s")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 16), help="of the order of things")
     arguments = parser.parse_args()
+    if arguments.failovers < 1 or arguments.shards < 1:
+        parser.error("--failovers and --shards take a number from 1 on")
+    if arguments.pause < 0 or arguments.stops < 1:
+        parser.error("--pause takes seconds from 0 on, --stops from 1 on")
+    print(f"seed {arguments.seed}", flush=True)
     began, all_took, counts, complaints = time.monotonic(), [], collections.Counter(), []
     each = -(-arguments.failovers // arguments.shards)
     # Processes, so that none of them waits for another's links.
     with concurrent.futures.ProcessPoolExecutor(arguments.shards) as pool:
         runs = [
-            pool.submit(run, arguments.server, number, each, arguments.pause, arguments.seed, ())
+            pool.submit(run, arguments.server, number, each, arguments.pause, arguments.stops, arguments.seed)
             for number in range(arguments.shards)
         ]
         for done in runs:

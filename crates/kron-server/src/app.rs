@@ -170,13 +170,25 @@ impl App {
                 return tracing::error!(%error, "SIGHUP cannot be heard, and time zones stay as they are");
             }
         };
-        if let Err(refusal) = self.catch_up_with_zones().await {
-            tracing::error!(error = refusal.message, "could not make all plans by the time zones of today");
-        }
+        let mut reign = self.store.reign();
+        let mut caught_up = None;
         loop {
+            let led = *reign.borrow_and_update();
+            if led.is_some() && led != caught_up {
+                match self.catch_up_with_zones().await {
+                    Ok(true) => caught_up = led,
+                    Ok(false) => {}
+                    Err(refusal) => {
+                        let message = "could not make all plans by the time zones of today";
+                        tracing::error!(error = refusal.message, message);
+                    }
+                }
+            }
+            let wait = if caught_up == led { ZONES_EVERY } else { BACK_OFF };
             tokio::select! {
-                () = tokio::time::sleep(ZONES_EVERY) => {}
+                () = tokio::time::sleep(wait) => {}
                 heard = hangups.recv() => if heard.is_none() { return },
+                changed = reign.changed() => if changed.is_err() { return } else { continue },
             }
             if let Err(refusal) = self.refresh_zones().await {
                 tracing::error!(error = refusal.message, "could not make all plans by the new time zones");

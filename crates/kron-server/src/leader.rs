@@ -94,9 +94,9 @@ impl Leader {
             self.is_asking = false;
         }
         let mut effects = Vec::new();
+        // Also before a grant that comes late: for a moment it did not lead, and whoever has stopped by then begins again.
         if let State::Leads { until, .. } = self.state
             && now >= until
-            && !matches!(event, Event::Granted { .. })
         {
             effects.extend(self.follow(now));
         }
@@ -197,6 +197,14 @@ mod tests {
         }
         assert_eq!(leader.on(s(112), Event::Tick, 0.0), [Effect::Follow], "3 s before the lease ends");
         assert_eq!(leader.on(s(114), Event::Tick, 0.0), [Effect::Ask], "and then asks like everybody else");
+    }
+
+    #[test]
+    fn a_leader_whose_renewal_comes_late_has_followed_meanwhile() {
+        let mut leader = leading(s(100));
+        assert_eq!(leader.on(s(105), Event::Tick, 0.0), [Effect::Renew(7)]);
+        let renewed = leader.on(s(113), Event::Granted { epoch: 7, sent: s(105) }, 0.0);
+        assert_eq!(renewed, [Effect::Follow, Effect::Lead { epoch: 7, until: s(117) }, Effect::Renew(7)]);
     }
 
     #[test]

@@ -38,6 +38,7 @@ struct Counts {
     groups: Histogram,
     failed_commits: u64,
     reads: u64,
+    unreadable: u64,
     requests: BTreeMap<(String, String, u16), u64>,
     latencies: BTreeMap<(String, String), Histogram>,
 }
@@ -90,6 +91,11 @@ impl Metrics {
     /// Counts a transaction that failed.
     pub fn commit_failed(&self) {
         self.counts().failed_commits += 1;
+    }
+
+    /// Counts a job that was set aside because its row cannot be read.
+    pub fn set_aside(&self) {
+        self.counts().unreadable += 1;
     }
 
     /// Counts an answer.
@@ -154,6 +160,9 @@ impl Metrics {
         text.line("kron_store_commits_failed_total", &[], number(counts.failed_commits));
         text.head("kron_store_reads_total", "counter", "Queries beside the transactions.");
         text.line("kron_store_reads_total", &[], number(counts.reads));
+        let help = "Jobs that were set aside because their rows cannot be read.";
+        text.head("kron_store_unreadable_total", "counter", help);
+        text.line("kron_store_unreadable_total", &[], number(counts.unreadable));
         text.head("kron_event_streams", "gauge", "Clients that follow events.");
         text.line("kron_event_streams", &[], number(gauges.streams));
         text.head("kron_http_requests_total", "counter", "Requests by route and status.");
@@ -187,6 +196,7 @@ impl Default for Counts {
             groups: Histogram::new(&GROUPS),
             failed_commits: 0,
             reads: 0,
+            unreadable: 0,
             requests: BTreeMap::new(),
             latencies: BTreeMap::new(),
         }

@@ -30,6 +30,18 @@ pub enum Note {
         /// How many.
         count: u64,
     },
+    /// A job was set aside because its row cannot be read.
+    SetAside {
+        /// Which job.
+        job: String,
+        /// What is wrong with it.
+        error: String,
+    },
+    /// A job that was set aside can be read again.
+    TakenBack {
+        /// Which job.
+        job: String,
+    },
     /// Jobs of a queue are ready for whoever waits for them; of none, a worker may have others than before.
     Ready(Option<String>),
     /// An event of that kind was told.
@@ -124,7 +136,11 @@ impl Note {
         match self {
             Note::Ready(Some(queue)) => bell.ring(queue),
             Note::Ready(None) => bell.ring_all(),
-            Note::Fired(_) | Note::Settled { .. } | Note::Told(_) => {}
+            Note::Fired(_)
+            | Note::SetAside { .. }
+            | Note::Settled { .. }
+            | Note::TakenBack { .. }
+            | Note::Told(_) => {}
         }
     }
 
@@ -139,6 +155,17 @@ impl Note {
             Note::Settled { cron, scheduled, reason, count } => {
                 metrics.settled(reason, count);
                 tracing::info!(cron, %scheduled, reason = reason.name(), count, "no job was made");
+            }
+            Note::SetAside { job, error } => {
+                metrics.set_aside();
+                tracing::error!(
+                    job,
+                    error,
+                    "a job cannot be read and is set aside, in the state `unreadable`"
+                );
+            }
+            Note::TakenBack { job } => {
+                tracing::info!(job, "a job that was set aside can be read again and is taken back");
             }
             Note::Ready(_) => {}
             Note::Told(kind) => metrics.told(kind),

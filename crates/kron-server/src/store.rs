@@ -100,6 +100,13 @@ pub trait Store: Tokens {
     /// Cron jobs by name; all of them if no limit is given.
     async fn crons(&self, enabled: Option<bool>, page: PageRequest) -> Answer<(Vec<Cron>, Page)>;
 
+    /// Cron jobs by name, some of those after one, and the name to go on after. Nothing is counted for it.
+    async fn crons_after(&self, name: Option<String>, most: usize) -> Answer<(Vec<Cron>, Option<String>)>;
+
+    /// Makes the plans of cron jobs anew by the time zones of this node, and says of those that this has changed how they
+    /// were and are. None while another node leads: then its time zones count.
+    async fn replan(&self, names: Vec<String>, now: Timestamp) -> Answer<Option<Vec<(Cron, Cron)>>>;
+
     /// Cron jobs whose name has a text in it, by name.
     async fn find_crons(&self, text: &str, page: PageRequest) -> Answer<(Vec<Cron>, Page)>;
 
@@ -159,6 +166,9 @@ pub trait Store: Tokens {
 
     /// Whether this node does what one does for all: it evaluates cron jobs, and tells webhooks.
     fn leads(&self) -> bool;
+
+    /// The number of this node's reign, for as long as it knows to lead.
+    fn reign(&self) -> watch::Receiver<Option<u64>>;
 
     /// When time alone will next change something.
     fn due(&self) -> watch::Receiver<Due>;
@@ -491,8 +501,6 @@ pub enum After {
 pub struct Events {
     /// In order; each with its number, its id and its kind.
     pub events: Vec<Stored>,
-    /// The number of the oldest event that is kept.
-    pub first: u64,
     /// The number up to which was looked.
     pub through: u64,
     /// The id to go on after.

@@ -3,20 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use futures_util::future;
 use jiff::Timestamp;
 
 use crate::app::App;
 use crate::cron::Cron;
-use crate::members::Members;
 use crate::object::Object;
-use crate::refusal::{Code, Refusal};
-use crate::store::PageRequest;
+use crate::refusal::Refusal;
 use crate::times::stamp;
 
-/// How many cron jobs are looked at together, and how many of them are changed at once.
-const PAGE: u64 = 500;
-const AT_ONCE: usize = 64;
+/// How many cron jobs are looked at together.
+const PAGE: usize = 500;
 
 /// The most cron jobs that are told of one by one. All are in the log.
 const TOLD_MAX: usize = 1_000;
@@ -44,7 +40,8 @@ pub struct Moved {
 }
 
 impl App {
-    /// Reads time zone data again, and makes the plans anew of the cron jobs whose zones have changed.
+    /// Reads time zone data again, and makes the plans anew of the cron jobs whose zones have changed. Of many nodes only
+    /// the one that leads makes plans, or nodes with different data would move them to and fro.
     ///
     /// # Errors
     ///
@@ -58,21 +55,23 @@ impl App {
             // A million cron jobs are not read for nothing.
             return Ok(self.unchanged());
         }
-        let mut refreshed = self.plan_anew(&|zone| changed.contains(zone)).await?;
+        let (mut refreshed, _) = self.plan_anew(&|zone| changed.contains(zone)).await?;
         refreshed.zones = changed.into_iter().collect();
         let Refreshed { database, zones, count, .. } = &refreshed;
         tracing::info!(%database, ?zones, moved = count, "time zones have changed");
         Ok(refreshed)
     }
 
-    /// The same for a server that was not there when its time zones changed.
+    /// The same for a server that begins to lead: its time zones may have changed meanwhile, or be others than those of the
+    /// node that led before. Says whether it has led long enough to get through.
     ///
     /// # Errors
     ///
     /// If the store failed.
-    pub async fn catch_up_with_zones(&self) -> Result<(), Refusal> {
+    pub async fn catch_up_with_zones(&self) -> Result<bool, Refusal> {
         let _one_at_a_time = self.refreshing.lock().await;
-        self.plan_anew(&|zone| zone != "UTC" && zone != "Etc/UTC").await.map(drop)
+        let (_, is_through) = self.plan_anew(&|zone| zone != "UTC" && zone != "Etc/UTC").await?;
+        Ok(is_through)
     }
 
     /// Nothing has changed.
@@ -81,53 +80,32 @@ impl App {
         Refreshed { database, zones: Vec::new(), moved: Vec::new(), count: 0 }
     }
 
-    /// Makes the plans anew of cron jobs in some zones. Only what differs is written.
-    async fn plan_anew(&self, is_concerned: &(dyn Fn(&str) -> bool + Sync)) -> Result<Refreshed, Refusal> {
+    /// Makes the plans anew of cron jobs in some zones, for as long as this node leads. Only what differs is written. Says
+    /// whether that were all of them.
+    async fn plan_anew(
+        &self,
+        is_concerned: &(dyn Fn(&str) -> bool + Sync),
+    ) -> Result<(Refreshed, bool), Refusal> {
         let mut refreshed = self.unchanged();
-        let mut cursor = None;
-        loop {
-            let (crons, page) =
-                self.store.crons(None, PageRequest { limit: Some(PAGE), cursor, offset: 0 }).await?;
-            let is_stale = |cron: &Cron| is_concerned(&cron.definition.timezone) && self.is_stale(cron);
-            let stale: Vec<Cron> = crons.into_iter().filter(is_stale).collect();
-            for some in stale.chunks(AT_ONCE) {
-                self.replan(some, &mut refreshed).await?;
+        let mut after = None;
+        while self.store.leads() {
+            let (crons, next) = self.store.crons_after(after, PAGE).await?;
+            let now = self.clock.now();
+            let is_stale = |cron: &Cron| {
+                is_concerned(&cron.definition.timezone) && cron.replanned(&self.zones, now).is_some()
+            };
+            let stale = crons.into_iter().filter(is_stale).map(|cron| cron.definition.name);
+            let stale: Vec<String> = stale.collect();
+            if !stale.is_empty() {
+                let Some(moved) = self.store.replan(stale, now).await? else { break };
+                moved.iter().for_each(|(before, after)| refreshed.add(before, after));
             }
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(refreshed);
-            }
-        }
-    }
-
-    async fn replan(&self, stale: &[Cron], refreshed: &mut Refreshed) -> Result<(), Refusal> {
-        let now = self.clock.now();
-        // Nothing is changed, and so only plans are made anew.
-        let mut asked = Vec::with_capacity(stale.len());
-        for cron in stale {
-            asked.push(self.store.patch(&cron.definition.name, Members::default(), now));
-        }
-        for (before, after) in stale.iter().zip(future::join_all(asked).await) {
-            match after {
-                Ok((after, _)) => refreshed.add(before, &after),
-                // Somebody has removed it in the meantime.
-                Err(refusal) if refusal.code == Code::NotFound => {}
-                Err(refusal) => return Err(refusal),
+            after = next;
+            if after.is_none() {
+                return Ok((refreshed, true));
             }
         }
-        Ok(())
-    }
-
-    /// Whether the plans of a cron job are not what its zone makes of them now. What is due is looked at anyway.
-    fn is_stale(&self, cron: &Cron) -> bool {
-        let now = self.clock.now();
-        if cron.next_look.is_some_and(|look| look <= now) {
-            return false;
-        }
-        let Ok(compiled) = cron.definition.compile(cron.anchor, &self.zones) else { return false };
-        let anew = cron.planned_anew(&compiled, now);
-        (anew.next_look, anew.next_run_at, anew.watermark, anew.label)
-            != (cron.next_look, cron.next_run_at, cron.watermark, cron.label)
+        Ok((refreshed, false))
     }
 }
 

@@ -253,6 +253,14 @@ impl Webhook {
         pending.map_or(0, |pending| pending.delivery.attempts).saturating_add(1)
     }
 
+    /// What it comes to that these events are no longer kept: some of them it may not have come to.
+    #[must_use]
+    pub fn misses(&self, forgotten: &[u64]) -> Option<Change> {
+        let missed = forgotten.iter().filter(|number| **number > self.through).count() as u64;
+        let through = *forgotten.iter().max()?;
+        (missed > 0).then_some(Change::Looked { from: self.through, through, forgotten: missed })
+    }
+
     /// Does something to it.
     pub fn change(&mut self, change: Change, now: Timestamp) -> Effects {
         match change {

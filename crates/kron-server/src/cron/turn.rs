@@ -335,6 +335,12 @@ impl Cron {
         event
     }
 
+    /// Whether it is asked which of its jobs are active before the next is made.
+    #[must_use]
+    pub fn minds_active(&self) -> bool {
+        matches!(self.definition.overlap, Overlap::CancelPrevious | Overlap::Skip)
+    }
+
     /// Whether its jobs wait for each other.
     #[must_use]
     pub fn is_serial(&self) -> bool {

@@ -3,6 +3,7 @@
 use jiff::civil::DateTime;
 use jiff::{SignedDuration, Timestamp, tz::Offset};
 use kron_schedule::Zone;
+use kron_zones::Zones;
 
 use super::Cron;
 use super::definition::Compiled;
@@ -12,12 +13,24 @@ const AROUND: SignedDuration = SignedDuration::from_hours(48);
 
 impl Cron {
     /// The same cron job with its plans made anew, by what its zone is now.
-    #[must_use]
-    pub fn planned_anew(&self, compiled: &Compiled, now: Timestamp) -> Cron {
+    fn planned_anew(&self, compiled: &Compiled, now: Timestamp) -> Cron {
         let mut anew = self.clone();
         anew.follow_zone(compiled);
         anew.look_ahead(compiled, now);
         anew
+    }
+
+    /// The same, if that changes any plan. What is due is looked at anyway.
+    #[must_use]
+    pub fn replanned(&self, zones: &Zones, now: Timestamp) -> Option<Cron> {
+        if self.next_look.is_some_and(|look| look <= now) {
+            return None;
+        }
+        let compiled = self.definition.compile(self.anchor, zones).ok()?;
+        let anew = self.planned_anew(&compiled, now);
+        let differs = (anew.next_look, anew.next_run_at, anew.watermark, anew.label)
+            != (self.next_look, self.next_run_at, self.watermark, self.label);
+        differs.then_some(anew)
     }
 
     /// Moves the watermark to where the local time of the last occurrence lies now. Clocks that are an hour behind
@@ -52,7 +65,6 @@ mod tests {
     use super::super::{Definition, Registration};
     use super::*;
     use crate::members::Members;
-    use kron_zones::Zones;
     use serde_json::{Value, json};
 
     fn at(text: &str) -> Timestamp {

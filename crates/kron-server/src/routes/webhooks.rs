@@ -22,6 +22,9 @@ const TYPE_CHARS_MAX: usize = 100;
 /// The longest description.
 const DESCRIPTION_CHARS_MAX: usize = 1_000;
 
+/// How many events are looked at together to find the last.
+const LOOK: usize = 1_000;
+
 pub(super) async fn list(State(app): State<Arc<App>>) -> Answer {
     let views: Vec<Object> = app.store.webhooks().await?.iter().map(view).collect();
     ok(&Object::new().with("webhooks", &views).with("count", &views.len()))
@@ -38,12 +41,21 @@ pub(super) async fn add(State(app): State<Arc<App>>, Input(given): Input) -> Ans
     };
     let now = app.clock.now();
     // It is told what happens from now on.
-    let last = *app.store.last_event().borrow();
+    let last = last_event(&app).await?;
     let mut webhook = Webhook::new(url, last, new_secret()?, now);
     webhook.change(Change::Edited(edit), now);
     app.store.add_webhook(webhook.clone()).await?;
     app.post.edited();
     Ok(Reply::created(&revealed(&webhook)).at(format!("/kron/v1/webhooks/{}", webhook.id)))
+}
+
+/// The number of the last event, also of one that was told a moment ago and is not known to everybody here.
+async fn last_event(app: &App) -> Result<u64, Refusal> {
+    let known = *app.store.last_event().borrow();
+    // None is of that kind, so all of them are looked at and none is read.
+    let (after, types) = (Some(After::Number(known)), vec![String::new()]);
+    let looked = app.store.events(EventQuery { after, types, limit: LOOK, ..EventQuery::default() }).await?;
+    Ok(looked.through.max(known))
 }
 
 pub(super) async fn change(State(app): State<Arc<App>>, Named(id): Named, Input(given): Input) -> Answer {
@@ -114,7 +126,7 @@ async fn read(app: &App, mut given: Members) -> Result<Edit, Refusal> {
     let enabled = given.take_as("enabled", "true or false")?;
     let through = match given.take_as::<String>("after", "the id of an event, or \"now\"")? {
         None => None,
-        Some(word) if word == "now" => Some(*app.store.last_event().borrow()),
+        Some(word) if word == "now" => Some(last_event(app).await?),
         Some(id) => {
             let query = EventQuery { after: Some(After::Id(id)), limit: 0, ..EventQuery::default() };
             Some(app.store.events(query).await?.through)

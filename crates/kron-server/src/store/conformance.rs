@@ -1,20 +1,28 @@
 //! What every store must do, whatever it keeps things in.
 
+mod set_aside;
+
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kron_zones::Zones;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use sqlx::postgres::PgConnection;
+use sqlx::{Connection, Executor};
 
+use super::verbs::{ADVANCE_MAX, TAKE_BACK_MAX};
 use super::{
-    After, Beat, Change, EventQuery, Fetch, JobFilter, PageRequest, Postgres, Retention, Rules, Span, Sqlite,
-    Store, WorkerState,
+    After, Beat, Beaten, Change, EventQuery, Fetch, JobFilter, PageRequest, Postgres, Retention, Rules, Span,
+    Sqlite, Store, WorkerState,
 };
 use crate::cron::{self, Counting, Registration};
 use crate::job::{Defaults, Job, Nack, State};
 use crate::members::Members;
+use crate::metrics::{Gauges, Metrics};
 use crate::refusal::Code;
 use crate::token::{Hash, Scope, Token};
 use crate::webhook::{self, Attempt, DELIVERIES_KEPT, Edit, Outcome, Secret, WEBHOOKS_MAX, Webhook};
@@ -22,9 +30,37 @@ use crate::webhook::{self, Attempt, DELIVERIES_KEPT, Edit, Outcome, Secret, WEBH
 /// A store with a clock beside it.
 struct World {
     store: Arc<dyn Store>,
+    database: Database,
+    metrics: Arc<Metrics>,
     zones: Arc<Zones>,
     now: Timestamp,
 }
+
+/// Where a store keeps its rows, for whoever damages and mends them behind its back.
+enum Database {
+    File(PathBuf),
+    Url(String),
+}
+
+impl Database {
+    /// Changes rows. Says how many.
+    async fn execute(&self, sql: &str) -> u64 {
+        match self {
+            Database::File(path) => {
+                let connection = rusqlite::Connection::open(path).unwrap();
+                connection.busy_timeout(PATIENCE).unwrap();
+                connection.execute(sql, []).unwrap() as u64
+            }
+            Database::Url(url) => {
+                let mut connection = PgConnection::connect(url).await.unwrap();
+                connection.execute(sql).await.unwrap().rows_affected()
+            }
+        }
+    }
+}
+
+/// The longest that anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn start() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
@@ -88,6 +124,54 @@ impl World {
         self.store.jobs(filter, all(), self.now).await.unwrap().0
     }
 
+    /// Makes the rows of jobs such that they cannot be read.
+    async fn damage(&self, ids: &[&str]) {
+        let sql = format!("UPDATE jobs SET body = '!' || body WHERE id IN ('{}')", ids.join("', '"));
+        assert_eq!(self.database.execute(&sql).await, ids.len() as u64);
+    }
+
+    /// Makes them what they were.
+    async fn mend(&self, ids: &[&str]) {
+        let sql = format!("UPDATE jobs SET body = substr(body, 2) WHERE id IN ('{}')", ids.join("', '"));
+        assert_eq!(self.database.execute(&sql).await, ids.len() as u64);
+    }
+
+    async fn beat(&self, worker: &str, ids: &[&str]) -> Beaten {
+        let jobs = ids.iter().map(|id| (*id).to_owned()).collect();
+        let beat = Beat { worker_id: worker.into(), jobs, visibility_ms: None, about: Members::default() };
+        self.store.beat(beat, self.now).await.unwrap()
+    }
+
+    /// Has jobs looked at, which sets aside what cannot be read.
+    async fn look_at(&self, ids: &[&str]) {
+        assert_eq!(self.beat("looks", ids).await.lost, ids);
+    }
+
+    async fn prune(&self) -> bool {
+        self.store.prune(Retention::default(), self.now).await.unwrap()
+    }
+
+    /// What a metric says, once everything up to now is counted.
+    async fn counted(&self, metric: &str) -> u64 {
+        let value = |metric: &str| {
+            let text = self.metrics.render(&Gauges::default());
+            let line = text.lines().find_map(|line| line.strip_prefix(metric));
+            line.map_or(0, |value| value.trim().parse().unwrap())
+        };
+        // What is done is counted in its order, but nobody waits for that.
+        let mark = "kron_events_total{type=\"queue.paused\"}";
+        let before = value(mark);
+        self.store.pause("mark", true, self.now).await.unwrap();
+        self.store.pause("mark", false, self.now).await.unwrap();
+        let counted = async {
+            while value(mark) == before {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, counted).await.unwrap();
+        value(metric)
+    }
+
     async fn told(&self, kind: &str) -> usize {
         let query = EventQuery { types: vec![kind.into()], limit: 1_000, ..EventQuery::default() };
         self.store.events(query).await.unwrap().events.len()
@@ -112,6 +196,12 @@ fn rules() -> Rules {
     }
 }
 
+/// What a text is pinned by.
+pub(super) fn fingerprint(text: &str) -> String {
+    let hash = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Runs a case against every kind of store there is.
 fn in_every_store<F: Future<Output = ()>>(case: impl Fn(World) -> F) {
     in_sqlite(&case);
@@ -121,8 +211,11 @@ fn in_every_store<F: Future<Output = ()>>(case: impl Fn(World) -> F) {
 fn in_sqlite<F: Future<Output = ()>>(case: impl Fn(World) -> F) {
     let directory = tempfile::tempdir().unwrap();
     let zones = Arc::new(Zones::bundled());
-    let store = Sqlite::open(directory.path(), rules(), Arc::clone(&zones)).unwrap();
-    runtime().block_on(case(World { store: Arc::new(store), zones, now: start() }));
+    let rules = rules();
+    let metrics = Arc::clone(&rules.metrics);
+    let store = Sqlite::open(directory.path(), rules, Arc::clone(&zones)).unwrap();
+    let database = Database::File(directory.path().join(super::sqlite::FILE));
+    runtime().block_on(case(World { store: Arc::new(store), database, metrics, zones, now: start() }));
 }
 
 /// PostgreSQL has to be installed, unless `KRON_WITHOUT_POSTGRES` says that the tests can do without.
@@ -139,9 +232,11 @@ fn in_postgres<F: Future<Output = ()>>(case: impl Fn(World) -> F) {
     runtime().block_on(async {
         // In a test that sets the time, a turn waits until the node leads.
         let rules = Rules { directives: true, ..rules() };
+        let metrics = Arc::clone(&rules.metrics);
         let store = Postgres::open(&place, rules, "test".into(), Arc::clone(&zones)).await.unwrap();
-        let store = Arc::new(store);
-        case(World { store: Arc::clone(&store) as Arc<dyn Store>, zones, now: start() }).await;
+        let (store, database) = (Arc::new(store), Database::Url(place.url));
+        let now = start();
+        case(World { store: Arc::clone(&store) as Arc<dyn Store>, database, metrics, zones, now }).await;
     });
 }
 
@@ -388,6 +483,32 @@ fn old_things_are_forgotten_and_what_is_unfinished_is_not() {
         let mut last = world.store.last_event();
         let grows = last.wait_for(|last| *last > 3);
         tokio::time::timeout(std::time::Duration::from_secs(60), grows).await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn of_too_many_events_the_newest_are_kept_and_webhooks_know_how_many_they_missed() {
+    in_every_store(|world| async move {
+        let new =
+            |through| Webhook::new("https://example.com/".into(), through, Secret::new().unwrap(), world.now);
+        let (ahead, behind) = (new(u64::MAX), new(0));
+        for webhook in [&ahead, &behind] {
+            world.store.add_webhook(webhook.clone()).await.unwrap();
+        }
+        for _ in 0..7 {
+            world.push(json!({})).await;
+        }
+        let keep = Retention { events_max: 3, ..Retention::default() };
+        while world.store.prune(keep, world.now).await.unwrap() {}
+        assert_eq!(world.told("*").await, 3);
+        let missed = async |id: &str| world.store.webhook(id).await.unwrap().unwrap().forgotten;
+        assert_eq!((missed(&ahead.id).await, missed(&behind.id).await), (0, 4));
+        let through = world.store.webhook(&behind.id).await.unwrap().unwrap().through;
+        let after = Some(After::Number(through));
+        let left = world.store.events(EventQuery { after, limit: 9, ..EventQuery::default() }).await.unwrap();
+        assert_eq!(left.events.len(), 3, "it goes on with the first that is left");
+        while world.store.prune(keep, world.now).await.unwrap() {}
+        assert_eq!(missed(&behind.id).await, 4, "gaps between numbers are no events");
     });
 }
 

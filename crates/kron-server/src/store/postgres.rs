@@ -1,7 +1,8 @@
 //! Everything in one PostgreSQL database, which many nodes share.
 //!
-//! Every verb is one transaction, and whoever changes things takes locks in one order: the leader's row, cron jobs,
-//! what holds the jobs of a cron job together, jobs, workers. Nothing is kept in a session.
+//! Every verb is one transaction, and whoever changes things takes locks in one order: cron jobs, what holds the jobs of a
+//! cron job together, jobs, workers. The leader's row stands outside that order: whoever takes the lease locks it and
+//! nothing that the others lock. Nothing is kept in a session.
 
 mod crons;
 mod desk;
@@ -11,6 +12,7 @@ mod lists;
 mod look;
 mod migrate;
 mod pool;
+mod prune;
 #[cfg(test)]
 pub(super) mod server;
 #[cfg(test)]
@@ -20,8 +22,8 @@ mod trouble;
 mod webhooks;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -43,6 +45,7 @@ use crate::note::Note;
 use crate::refusal::{Code, Refusal};
 use crate::webhook::{self, Delivery, Webhook};
 
+use super::verbs::TAKE_BACK_MAX;
 use super::{
     Answer, Beat, Beaten, Change, Changed, Cluster, DeadStats, Due, EventQuery, Events, Fetch, JobFilter,
     Leading, Node, PageRequest, Queue, Retention, Rules, Span, Store, Worker, WorkerState,
@@ -73,12 +76,16 @@ pub struct Postgres {
     core: Arc<Core>,
     rules: Rules,
     zones: Arc<Zones>,
+    /// After which job to look next for some that were set aside and can be read again.
+    aside: Mutex<String>,
     tasks: Vec<JoinHandle<()>>,
 }
 
 /// What the verbs and the tasks beside them share.
 struct Core {
     pool: Pool,
+    /// For the lease alone: however many requests there are, it is renewed in time.
+    lease_pool: Pool,
     direct: Option<PgConnectOptions>,
     /// This process, among others that may have the same address one after the other.
     node: String,
@@ -90,6 +97,8 @@ struct Core {
     /// The last event that was seen, settled or not.
     heard: AtomicI64,
     lease: watch::Receiver<Option<Lease>>,
+    /// The number of that reign, which a renewal leaves as it is.
+    reign: watch::Sender<Option<u64>>,
     nudge: mpsc::Sender<Nudge>,
     /// What wakes whoever waits for work at this node.
     bell: Arc<Bell>,
@@ -140,10 +149,13 @@ const RELEASE_MAX: Duration = Duration::from_secs(3);
 
 /// Does something in a transaction, as often as others stand in its way.
 macro_rules! write {
-    ($core:expr, |$desk:ident| $work:expr) => {{
+    ($core:expr, |$desk:ident| $work:expr) => {
+        $crate::store::postgres::write!($core, $core.pool, |$desk| $work)
+    };
+    ($core:expr, $pool:expr, |$desk:ident| $work:expr) => {{
         let mut tries = 0;
         loop {
-            let mut $desk = match $core.begin().await {
+            let mut $desk = match $core.begin(&$pool).await {
                 Ok(desk) => desk,
                 Err(refusal) => break Err(refusal),
             };
@@ -158,7 +170,7 @@ macro_rules! write {
 /// Reads something in a transaction.
 macro_rules! read {
     ($core:expr, |$desk:ident| $work:expr) => {{
-        match $core.begin().await {
+        match $core.begin(&$core.pool).await {
             Ok(mut $desk) => {
                 let outcome = $work.await;
                 $core.leave($desk, outcome).await
@@ -187,6 +199,7 @@ impl Core {
         let (lease, lease_seen) = watch::channel(None);
         let (nudge, nudges) = mpsc::channel(16);
         let core = Arc::new(Core {
+            lease_pool: pool.aside(),
             pool,
             direct,
             node: uuid::Uuid::now_v7().to_string(),
@@ -197,6 +210,7 @@ impl Core {
             last_event: watch::Sender::new(0),
             heard: AtomicI64::new(0),
             lease: lease_seen,
+            reign: watch::Sender::new(None),
             nudge,
             bell: Arc::default(),
             kick: Notify::new(),
@@ -206,15 +220,15 @@ impl Core {
         Ok((core, lease, nudges))
     }
 
-    async fn begin(&self) -> Answer<Desk> {
+    async fn begin(&self, pool: &Pool) -> Answer<Desk> {
         let unavailable = |error: sqlx::Error| Trouble::from(error).refusal();
         loop {
-            let seat = self.pool.acquire().await.map_err(unavailable)?;
-            let mut desk = Desk::new(seat, self.pool.keeps_statements, Arc::clone(&self.source));
+            let seat = pool.acquire().await.map_err(unavailable)?;
+            let mut desk = Desk::new(seat, pool.keeps_statements, Arc::clone(&self.source));
             match desk.begin().await {
                 Ok(()) => return Ok(desk),
                 // The database has closed it in the meantime. Nothing was done, and the others may be closed too.
-                Err(_) if desk.is_used() => self.pool.forget_idle(),
+                Err(_) if desk.is_used() => pool.forget_idle(),
                 Err(trouble) => return Err(trouble.refusal()),
             }
         }
@@ -229,7 +243,7 @@ impl Core {
                 let committed = desk.commit().await;
                 match committed {
                     Committed::Done(seat) => {
-                        self.pool.put_back(seat);
+                        seat.put_back();
                         self.happened(noted, has_told, notes, began.elapsed());
                         return Some(Ok(done));
                     }
@@ -248,7 +262,7 @@ impl Core {
                 if !matches!(trouble, Trouble::Silence)
                     && let Some(seat) = desk.undo().await
                 {
-                    self.pool.put_back(seat);
+                    seat.put_back();
                 }
                 trouble
             }
@@ -270,7 +284,7 @@ impl Core {
         match outcome {
             Ok(read) => {
                 if let Committed::Done(seat) = desk.commit().await {
-                    self.pool.put_back(seat);
+                    seat.put_back();
                 }
                 Ok(read)
             }
@@ -278,7 +292,7 @@ impl Core {
                 if !matches!(trouble, Trouble::Silence)
                     && let Some(seat) = desk.undo().await
                 {
-                    self.pool.put_back(seat);
+                    seat.put_back();
                 }
                 Err(trouble.refusal())
             }
@@ -379,7 +393,7 @@ impl Postgres {
             tokio::spawn(look::keep(Arc::clone(&core))),
             tokio::spawn(look::listen(Arc::clone(&core))),
         ];
-        Ok(Postgres { core, rules, zones, tasks })
+        Ok(Postgres { core, rules, zones, aside: Mutex::default(), tasks })
     }
 
     /// Carries out what time has changed, so that nobody reads a state that has already ended.
@@ -390,6 +404,38 @@ impl Postgres {
             }
         }
         Ok(())
+    }
+
+    /// Takes back some of the jobs that were set aside. Says whether there are more to look at.
+    async fn take_back(&self) -> Answer<bool> {
+        let after = self.aside.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let ids = read!(self.core, |desk| desk.aside(&after))?;
+        let next = ids.last().filter(|_| ids.len() == TAKE_BACK_MAX).cloned();
+        let more = next.is_some();
+        // Whatever comes of these, the next look goes on after them.
+        *self.aside.lock().unwrap_or_else(PoisonError::into_inner) = next.unwrap_or_default();
+        if !ids.is_empty() {
+            write!(self.core, |desk| desk.take_back(&ids))?;
+        }
+        Ok(more)
+    }
+
+    /// Forgets events that came before the newest ones that are kept.
+    async fn forget_early_events(&self, kept: u64, now: Timestamp) -> Answer<bool> {
+        let (mut left, mut first) = (kept.max(1), i64::MAX);
+        while left > 0 {
+            let most = left.min(prune::COUNT_MAX);
+            let (count, earliest) = read!(self.core, |desk| prune::count_events(&mut desk, first, most))?;
+            let Some(earliest) = earliest.filter(|_| count == most) else { return Ok(false) };
+            (left, first) = (left - count, earliest);
+        }
+        let sql = prune::EARLY_EVENTS;
+        for _ in 0..prune::ROUNDS_MAX {
+            if !write!(self.core, |desk| prune::forget_events(&mut desk, sql, first, now))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The lease, if this node has it.
@@ -531,6 +577,18 @@ impl Store for Postgres {
         read!(self.core, |desk| lists::crons(&mut desk, enabled, &page))
     }
 
+    async fn crons_after(&self, name: Option<String>, most: usize) -> Answer<(Vec<Cron>, Option<String>)> {
+        read!(self.core, |desk| lists::crons_after(&mut desk, name.as_deref(), most))
+    }
+
+    async fn replan(&self, names: Vec<String>, now: Timestamp) -> Answer<Option<Vec<(Cron, Cron)>>> {
+        let Some(lease) = self.lease().await else { return Ok(None) };
+        let holder = (lease.epoch, self.core.node.as_str());
+        let moved = write!(self.core, |desk| crons::replan(&mut desk, &self.zones, holder, &names, now))?;
+        look::try_to_look(&self.core, true).await;
+        Ok(moved)
+    }
+
     async fn find_crons(&self, text: &str, page: PageRequest) -> Answer<(Vec<Cron>, Page)> {
         read!(self.core, |desk| lists::find_crons(&mut desk, text, &page))
     }
@@ -584,7 +642,16 @@ impl Store for Postgres {
     }
 
     async fn prune(&self, retention: Retention, now: Timestamp) -> Answer<bool> {
-        write!(self.core, |desk| jobs::prune(&mut desk, &retention, now))
+        let mut pruned = vec![self.take_back().await];
+        for (sql, bound) in prune::rows(&retention, now) {
+            pruned.push(write!(self.core, |desk| prune::forget(&mut desk, sql, bound)));
+        }
+        let old = prune::before(retention.events_days, now);
+        let sql = prune::OLD_EVENTS;
+        pruned.push(write!(self.core, |desk| prune::forget_events(&mut desk, sql, old, now)));
+        pruned.push(self.forget_early_events(retention.events_max, now).await);
+        // What failed keeps nothing else from being forgotten.
+        pruned.into_iter().try_fold(false, |more, one| Ok(one? || more))
     }
 
     async fn reset(&self) -> Answer<()> {
@@ -635,6 +702,10 @@ impl Store for Postgres {
         self.core.lease.borrow().is_some_and(Lease::holds)
     }
 
+    fn reign(&self) -> watch::Receiver<Option<u64>> {
+        self.core.reign.subscribe()
+    }
+
     fn due(&self) -> watch::Receiver<Due> {
         self.core.due.subscribe()
     }
@@ -682,7 +753,8 @@ async fn cluster(desk: &mut Desk, node: &str) -> Outcome<Cluster> {
         }),
     };
     let sql = "SELECT id, address, version, (extract(epoch FROM started_at) * 1000)::bigint, \
-               (extract(epoch FROM seen_at) * 1000)::bigint, seen_at < clock_timestamp() - interval '15 seconds' \
+               (extract(epoch FROM seen_at) * 1000)::bigint, \
+               seen_at NOT BETWEEN clock_timestamp() - interval '15 seconds' AND clock_timestamp() + interval '15 seconds' \
                FROM nodes ORDER BY id";
     let mut nodes = Vec::new();
     for row in desk.rows(sqlx::query(sql)).await? {

@@ -46,6 +46,10 @@ pub struct Sqlite {
     readers: Readers,
     rules: Rules,
     zones: Arc<Zones>,
+    /// After which job to look next for some that were set aside and can be read again.
+    aside: Mutex<String>,
+    /// It never ends.
+    reign: watch::Sender<Option<u64>>,
     /// Held for as long as the store is.
     _lock: File,
 }
@@ -88,7 +92,8 @@ impl Sqlite {
         let bell = Arc::new(Bell::default());
         let writer = Writer::start(connection, memory, Arc::clone(&rules.metrics), Arc::clone(&bell))
             .map_err(|refusal| refusal.message)?;
-        Ok(Sqlite { writer, bell, readers: Readers::new(&path), rules, zones, _lock: lock })
+        let (readers, reign) = (Readers::new(&path), watch::Sender::new(Some(1)));
+        Ok(Sqlite { writer, bell, readers, rules, zones, aside: Mutex::default(), reign, _lock: lock })
     }
 
     async fn write<T: Send + 'static>(
@@ -104,6 +109,15 @@ impl Sqlite {
     ) -> Answer<T> {
         self.rules.metrics.read();
         self.readers.read(work).await
+    }
+
+    /// Takes back some of the jobs that were set aside. Says whether there are more to look at.
+    async fn take_back(&self) -> Answer<bool> {
+        let after = self.aside.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let next = self.write(move |desk| desk.take_back(&after)).await?;
+        let more = next.is_some();
+        *self.aside.lock().unwrap_or_else(PoisonError::into_inner) = next.unwrap_or_default();
+        Ok(more)
     }
 
     /// Carries out what time has changed, so that nobody reads a state that has already ended.
@@ -237,6 +251,15 @@ impl Store for Sqlite {
         self.read(move |connection| lists::crons(connection, enabled, &page)).await
     }
 
+    async fn crons_after(&self, name: Option<String>, most: usize) -> Answer<(Vec<Cron>, Option<String>)> {
+        self.read(move |connection| lists::crons_after(connection, name.as_deref(), most)).await
+    }
+
+    async fn replan(&self, names: Vec<String>, now: Timestamp) -> Answer<Option<Vec<(Cron, Cron)>>> {
+        let zones = Arc::clone(&self.zones);
+        self.write(move |desk| crons::replan(desk, &zones, &names, now)).await.map(Some)
+    }
+
     async fn find_crons(&self, text: &str, page: PageRequest) -> Answer<(Vec<Cron>, Page)> {
         let text = text.to_owned();
         self.read(move |connection| lists::find_crons(connection, &text, &page)).await
@@ -305,7 +328,9 @@ impl Store for Sqlite {
     }
 
     async fn prune(&self, retention: Retention, now: Timestamp) -> Answer<bool> {
-        self.write(move |desk| jobs::prune(desk, &retention, now)).await
+        let taken_back = self.take_back().await;
+        let pruned = self.write(move |desk| jobs::prune(desk, &retention, now)).await;
+        Ok(taken_back? | pruned?)
     }
 
     async fn reset(&self) -> Answer<()> {
@@ -338,6 +363,10 @@ impl Store for Sqlite {
 
     fn leads(&self) -> bool {
         true
+    }
+
+    fn reign(&self) -> watch::Receiver<Option<u64>> {
+        self.reign.subscribe()
     }
 
     fn due(&self) -> watch::Receiver<Due> {
@@ -427,7 +456,7 @@ const LOG_PAGES: i64 = 4_096;
 /// How much of the database the thread that writes has in memory at most.
 const CACHE_KIB: i64 = 32 * 1_024;
 /// The database, in its directory.
-const FILE: &str = "kron.db";
+pub(super) const FILE: &str = "kron.db";
 
 fn make_directory(directory: &Path) -> Result<(), String> {
     // What jobs are about is nobody else's business.
@@ -532,6 +561,50 @@ mod tests {
             metrics: Arc::default(),
         };
         Sqlite::open(directory, rules, Arc::clone(zones)).unwrap()
+    }
+
+    /// A step that was taken somewhere is never taken there again: what is edited later would hold in new databases only.
+    #[test]
+    fn a_step_is_never_edited() {
+        let pinned = ["b58c5b4d2d661886", "e057cc65ff860cbc", "4f3422a384774179", "6803347db4f36a99"];
+        let steps = STEPS.map(crate::store::conformance::fingerprint);
+        assert_eq!(steps, pinned, "make a step more instead, and pin it here");
+    }
+
+    #[tokio::test]
+    async fn a_job_that_cannot_be_read_is_set_aside_and_keeps_nobody_waiting() {
+        let home = tempfile::tempdir().unwrap();
+        let store = open(home.path(), &Arc::new(Zones::bundled()));
+        let now: Timestamp = "2026-01-01T00:00:30Z".parse().unwrap();
+        let job = |options: serde_json::Value| {
+            let given = json!({"type": "a.b", "args": [], "options": options});
+            crate::envelope::read(Members::read(given.to_string().as_bytes()).unwrap(), now).unwrap()
+        };
+        let jobs = vec![
+            job(json!({"priority": 9})),
+            job(json!({})),
+            job(json!({"scheduled_at": "+PT5S"})),
+            job(json!({"scheduled_at": "+PT6S"})),
+        ];
+        let ids: Vec<String> = store.push(jobs).await.unwrap().into_iter().map(|job| job.id).collect();
+        let connection = Connection::open(home.path().join(FILE)).unwrap();
+        for id in [&ids[0], &ids[2]] {
+            connection.execute("UPDATE jobs SET body = '{}' WHERE id = ?1", [id]).unwrap();
+        }
+        let later = now + jiff::SignedDuration::from_secs(30);
+        let handed_out = async |now: Timestamp| {
+            let queues = vec!["default".into()];
+            let fetch = Fetch { queues, count: 1, worker_id: None, visibility_ms: None };
+            store.fetch(fetch, now).await.unwrap().into_iter().map(|job| job.id).collect::<Vec<_>>()
+        };
+        assert_eq!(handed_out(now).await, [ids[1].clone()]);
+        assert_eq!(handed_out(later).await, [ids[3].clone()]);
+        let counted = store.rules.metrics.render(&crate::metrics::Gauges::default());
+        assert!(counted.contains("\nkron_store_unreadable_total 2\n"), "each is counted once");
+        let all = PageRequest { limit: Some(1), cursor: None, offset: 0 };
+        let (_, page) = store.jobs(JobFilter::default(), all, later).await.unwrap();
+        assert!(page.next.is_some(), "a list goes on");
+        assert!(store.job(&ids[0], later).await.unwrap_err().message.contains("missing field"));
     }
 
     #[tokio::test]

@@ -17,6 +17,9 @@ pub(super) const ADVANCE_MAX: usize = 500;
 /// The most rows of each table that one transaction forgets.
 pub(super) const PRUNE_MAX: u32 = 5_000;
 
+/// The most jobs that one transaction looks at to take back what was set aside.
+pub(super) const TAKE_BACK_MAX: usize = 500;
+
 /// How long a worker that has sent heartbeats may be silent before it counts as dead.
 pub(super) const WORKER_SILENCE: SignedDuration = SignedDuration::from_secs(30);
 
@@ -25,6 +28,12 @@ pub(super) const DEATHS_MAX: usize = 50;
 
 /// The most cron jobs that one transaction settles.
 pub(super) const TURNS_MAX: usize = 500;
+
+/// The most jobs of one cron job that a look at it reads. Where more of them are to be cancelled, the next look goes on.
+pub(super) const ACTIVE_MAX: usize = 1_000;
+
+/// How many jobs of one cron job that wait are counted.
+pub(super) const WAITING_MAX: usize = 1_000;
 
 /// How many jobs of one cron job may wait before the log warns.
 pub(super) const WAITING_UNREMARKABLE: u64 = 2;

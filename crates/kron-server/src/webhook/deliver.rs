@@ -139,10 +139,12 @@ type Hired = HashMap<String, watch::Sender<Seen>>;
 
 async fn follow(app: &Arc<App>, couriers: &mut JoinSet<()>) {
     let (mut last, mut edits) = (app.store.last_event(), app.post.edits.subscribe());
+    let mut reign = app.store.reign();
     let mut hired = Hired::new();
     let mut place = *last.borrow_and_update();
     loop {
         edits.borrow_and_update();
+        reign.borrow_and_update();
         if let Err(refusal) = hire(app, couriers, &mut hired, place).await {
             tracing::error!(error = refusal.message, "could not read the webhooks");
         }
@@ -160,6 +162,7 @@ async fn follow(app: &Arc<App>, couriers: &mut JoinSet<()>) {
             tokio::select! {
                 _ = last.changed() => {}
                 _ = edits.changed() => break,
+                _ = reign.changed() => break,
                 () = &mut time_to_look => break,
                 Some(ended) = couriers.join_next(), if !couriers.is_empty() => {
                     if let Err(error) = ended {
@@ -299,6 +302,10 @@ impl Courier {
     /// Looks for something to tell, and tells it.
     async fn step(&mut self, seen: &Seen, is_quiet: bool) -> Result<Next, Refusal> {
         let app = Arc::clone(&self.app);
+        // Another node tells it by now, from the place that is kept with it.
+        if !app.store.leads() {
+            return Ok(Next::End);
+        }
         let Some(webhook) = app.store.webhook(&self.id).await?.filter(|webhook| webhook.enabled) else {
             return Ok(Next::End);
         };
@@ -313,23 +320,13 @@ impl Courier {
         let is_known = seen.types == webhook.types && seen.wanted <= self.looked && webhook.pending.is_none();
         if is_known {
             if is_quiet && seen.looked > self.place {
-                self.move_on(&webhook, seen.looked, 0).await?;
+                self.move_on(&webhook, seen.looked).await?;
             }
             return Ok(Next::Idle);
         }
         let after = Some(After::Number(self.looked));
         let query = EventQuery { after, types: webhook.types.clone(), limit: 1, ..EventQuery::default() };
         let events = app.store.events(query).await?;
-        let forgotten = events.first.saturating_sub(self.looked.saturating_add(1));
-        if forgotten > 0 {
-            tracing::warn!(
-                webhook = self.id,
-                forgotten,
-                "events were forgotten before a webhook was told of them"
-            );
-            self.move_on(&webhook, events.first - 1, forgotten).await?;
-            return Ok(Next::Again);
-        }
         let Some(event) = events.events.first() else {
             self.looked = self.looked.max(events.through);
             return Ok(if events.has_more { Next::Again } else { Next::Idle });
@@ -338,8 +335,8 @@ impl Courier {
     }
 
     /// Writes down that nothing for it is left up to some number.
-    async fn move_on(&mut self, webhook: &Webhook, through: u64, forgotten: u64) -> Result<(), Refusal> {
-        let change = Change::Looked { from: webhook.through, through, forgotten };
+    async fn move_on(&mut self, webhook: &Webhook, through: u64) -> Result<(), Refusal> {
+        let change = Change::Looked { from: webhook.through, through, forgotten: 0 };
         self.app.store.change_webhook(&self.id, change, self.app.clock.now()).await.map(drop)
     }
 

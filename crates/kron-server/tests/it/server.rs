@@ -42,6 +42,11 @@ impl Home {
         self.0.path().join("data")
     }
 
+    /// Whether several servers can be started here, since they share a PostgreSQL.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.1.is_some()
+    }
+
     fn log(&self) -> PathBuf {
         self.0.path().join("stderr.log")
     }
@@ -54,13 +59,18 @@ impl Home {
     fn command_at(&self, address: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command.args(["--listen", address]);
+        self.add_store(&mut command);
+        command.args(arguments);
+        command.current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Says where everything is kept.
+    fn add_store(&self, command: &mut Command) {
         match &self.1 {
             None => command.arg("--data").arg(self.data()),
             Some(database) => command.args(["--database", database]),
         };
-        command.args(arguments);
-        command.current_dir(self.0.path()).stdin(Stdio::null());
-        command
     }
 
     /// Makes a token with `kron-server token create`, and returns its secret.
@@ -77,7 +87,8 @@ impl Home {
     /// `kron-server token …` on the database here.
     pub(crate) fn token_command(&self, arguments: &[&str]) -> std::process::Output {
         let mut command = Command::new(binary());
-        command.arg("token").args(arguments).arg("--data").arg(self.data()).stdin(Stdio::null());
+        command.arg("token").args(arguments).stdin(Stdio::null());
+        self.add_store(&mut command);
         command.output().unwrap()
     }
 

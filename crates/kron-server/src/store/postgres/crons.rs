@@ -29,17 +29,16 @@ pub(super) async fn register(
     let Registration { definition, enabled, .. } = registration;
     // Two that register the same name for the first time come one after the other.
     hold_name(desk, &definition.name).await?;
-    let epoch = desk.epoch().await?;
     let Some(mut cron) = desk.cron(&definition.name).await? else {
         let compiled = definition.compile(now, zones)?;
         let cron = Cron::new(definition, &compiled, enabled.unwrap_or(true), now);
         desk.save_crons(&[&cron]).await?;
         return Ok((cron, compiled, true));
     };
-    settle_before_a_change(desk, rules, zones, epoch, &mut cron, now).await?;
+    settle_before_a_change(desk, rules, zones, &mut cron, now).await?;
     let enabled = enabled.unwrap_or(cron.enabled);
     let (compiled, turn) = cron.redefine(definition, enabled, zones, now)?;
-    let (cron, compiled) = carry_out_one(desk, zones, epoch, (cron, compiled, turn), now).await?;
+    let (cron, compiled) = carry_out_one(desk, zones, (cron, compiled, turn), now).await?;
     Ok((cron, compiled, false))
 }
 
@@ -51,7 +50,6 @@ pub(super) async fn patch(
     mut change: Members,
     now: Timestamp,
 ) -> Outcome<(Cron, Compiled)> {
-    let epoch = desk.epoch().await?;
     let Some(mut cron) = desk.cron(name).await? else {
         return Err(Refusal::not_found("cron job", name).into());
     };
@@ -64,10 +62,10 @@ pub(super) async fn patch(
     let mut members = cron.definition.members();
     members.0.extend(lay_over(change)?.0);
     let registration = Registration::read(members, zones, now)?;
-    settle_before_a_change(desk, rules, zones, epoch, &mut cron, now).await?;
+    settle_before_a_change(desk, rules, zones, &mut cron, now).await?;
     let enabled = registration.enabled.unwrap_or(cron.enabled);
     let (compiled, turn) = cron.redefine(registration.definition, enabled, zones, now)?;
-    carry_out_one(desk, zones, epoch, (cron, compiled, turn), now).await
+    carry_out_one(desk, zones, (cron, compiled, turn), now).await
 }
 
 pub(super) async fn unregister(desk: &mut Desk, name: &str) -> Outcome<Option<Cron>> {
@@ -76,6 +74,30 @@ pub(super) async fn unregister(desk: &mut Desk, name: &str) -> Outcome<Option<Cr
         desk.execute(sqlx::query("DELETE FROM crons WHERE name = $1").bind(name)).await?;
     }
     Ok(cron)
+}
+
+/// Makes the plans of cron jobs anew by what their zones are now, for as long as the epoch is this node's. Says which have
+/// changed, from what into what.
+pub(super) async fn replan(
+    desk: &mut Desk,
+    zones: &Zones,
+    lease: (i64, &str),
+    names: &[String],
+    now: Timestamp,
+) -> Outcome<Option<Vec<(Cron, Cron)>>> {
+    let (epoch, node) = lease;
+    if !desk.is_current(epoch, node).await? {
+        return Ok(None);
+    }
+    let sql = "SELECT body FROM crons WHERE name = ANY($1) ORDER BY name FOR UPDATE";
+    let crons: Vec<Cron> = desk.readable(sqlx::query(sql).bind(names)).await?;
+    let moved = crons.into_iter().filter_map(|cron| {
+        let anew = cron.replanned(zones, now)?;
+        Some((cron, anew))
+    });
+    let moved: Vec<(Cron, Cron)> = moved.collect();
+    desk.save_crons(&moved.iter().map(|(_, anew)| anew).collect::<Vec<_>>()).await?;
+    Ok(Some(moved))
 }
 
 /// What is due, and nothing else, in the order of an index.
@@ -105,7 +127,7 @@ pub(super) async fn turn_due(
             Err(trouble) => look_again(desk, row, &trouble, stamp).await?,
         }
     }
-    settle(desk, rules, zones, epoch, due, stamp, actual).await?;
+    settle(desk, rules, zones, due, stamp, actual).await?;
     Ok(Some(more))
 }
 
@@ -124,12 +146,12 @@ async fn settle(
     desk: &mut Desk,
     rules: &Rules,
     zones: &Zones,
-    epoch: i64,
     crons: Vec<Cron>,
     stamp: Timestamp,
     actual: Timestamp,
 ) -> Outcome<Vec<Cron>> {
-    let names: Vec<&str> = crons.iter().map(|cron| cron.definition.name.as_str()).collect();
+    let minding = crons.iter().filter(|cron| cron.minds_active());
+    let names: Vec<&str> = minding.map(|cron| cron.definition.name.as_str()).collect();
     let mut active: BTreeMap<String, Vec<Active>> = BTreeMap::new();
     for (cron, run) in desk.active(&names, rules.counting).await? {
         active.entry(cron).or_default().push(run);
@@ -152,7 +174,7 @@ async fn settle(
         }
     }
     desk.save_crons(&untold.iter().collect::<Vec<_>>()).await?;
-    let carried_out = carry_out(desk, zones, epoch, turns, actual).await?;
+    let carried_out = carry_out(desk, zones, turns, actual).await?;
     Ok(carried_out.into_iter().map(|(cron, _)| cron).collect())
 }
 
@@ -162,7 +184,6 @@ async fn settle_before_a_change(
     desk: &mut Desk,
     rules: &Rules,
     zones: &Zones,
-    epoch: i64,
     cron: &mut Cron,
     now: Timestamp,
 ) -> Outcome<()> {
@@ -174,7 +195,7 @@ async fn settle_before_a_change(
     if cron.next_look.is_none_or(|look| look > floor_second(now)) {
         return Ok(());
     }
-    let settled = settle(desk, rules, zones, epoch, vec![cron.clone()], floor_second(now), now).await?;
+    let settled = settle(desk, rules, zones, vec![cron.clone()], floor_second(now), now).await?;
     if let Some(settled) = settled.into_iter().next() {
         *cron = settled;
     }
@@ -187,11 +208,10 @@ type Decided = (Cron, Compiled, Turn);
 async fn carry_out_one(
     desk: &mut Desk,
     zones: &Zones,
-    epoch: i64,
     decided: Decided,
     actual: Timestamp,
 ) -> Outcome<(Cron, Compiled)> {
-    let mut written = carry_out(desk, zones, epoch, vec![decided], actual).await?;
+    let mut written = carry_out(desk, zones, vec![decided], actual).await?;
     Ok(written.swap_remove(0))
 }
 
@@ -199,7 +219,6 @@ async fn carry_out_one(
 async fn carry_out(
     desk: &mut Desk,
     zones: &Zones,
-    epoch: i64,
     turns: Vec<Decided>,
     actual: Timestamp,
 ) -> Outcome<Vec<(Cron, Compiled)>> {
@@ -216,7 +235,7 @@ async fn carry_out(
         record.extend(turn.occurrences.iter().map(|occurrence| (of, occurrence)));
         record.extend(turn.fires.iter().map(|fire| (of, &fire.occurrence)));
     }
-    let fresh = desk.record(epoch, &record).await?;
+    let fresh = desk.record(&record).await?;
 
     let (mut crons, mut jobs) = (Vec::with_capacity(turns.len()), Vec::new());
     let mut queued = Vec::new();

@@ -1,6 +1,6 @@
 //! Rows of the tables, within one transaction.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use crate::event::Event;
 use crate::job::{Job, State};
 use crate::note::Note;
 use crate::refusal::{Code, Refusal};
+use crate::store::verbs::{ACTIVE_MAX, TAKE_BACK_MAX, WAITING_MAX};
 use crate::store::{Due, Worker};
 
 use super::pool::Seat;
@@ -39,6 +40,8 @@ pub(super) struct Desk {
     seat: Seat,
     keeps_statements: bool,
     source: Arc<str>,
+    /// The epoch that is current until it ends, once that was asked for.
+    epoch: Option<i64>,
     /// What is told when it ends: ids and events.
     events: Vec<(String, Event)>,
     /// The earliest times that it wrote.
@@ -51,8 +54,8 @@ pub(super) struct Desk {
 pub(super) struct Kept {
     /// To be changed and saved.
     pub(super) job: Job,
-    /// Its state when it was read.
-    state: State,
+    /// Its state when it was read; none if it had been set aside.
+    state: Option<State>,
     blocked: bool,
 }
 
@@ -80,7 +83,15 @@ pub(super) enum Committed {
 
 impl Desk {
     pub(super) fn new(seat: Seat, keeps_statements: bool, source: Arc<str>) -> Desk {
-        Desk { seat, keeps_statements, source, events: Vec::new(), noted: Due::default(), notes: Vec::new() }
+        Desk {
+            seat,
+            keeps_statements,
+            source,
+            epoch: None,
+            events: Vec::new(),
+            noted: Due::default(),
+            notes: Vec::new(),
+        }
     }
 
     pub(super) async fn begin(&mut self) -> Outcome<()> {
@@ -135,6 +146,15 @@ impl Desk {
         Ok(self.rows(query).await?.into_iter().next())
     }
 
+    /// The same, without what cannot be read.
+    pub(super) async fn readable<'d, T: DeserializeOwned>(
+        &'d mut self,
+        query: Query<'d, Postgres, PgArguments>,
+    ) -> Outcome<Vec<T>> {
+        let read = |row: &PgRow| body(row).inspect_err(left_out).ok();
+        Ok(self.rows(query).await?.iter().filter_map(read).collect())
+    }
+
     /// What the first column has, which is JSON.
     pub(super) async fn bodies<'d, T: DeserializeOwned>(
         &'d mut self,
@@ -185,27 +205,104 @@ impl Desk {
         Ok(())
     }
 
-    /// Jobs as they are, to be changed. Whoever changes a job of a cron job holds that first.
+    /// Jobs as they are, to be changed, without those that cannot be read.
     pub(super) async fn kept(&mut self, ids: &[String]) -> Outcome<Vec<Kept>> {
+        let rows = self.held(ids).await?;
+        self.take_in(&rows).await
+    }
+
+    /// Reads jobs that were found, by their bodies, whether they are blocked, and their ids. Those that cannot be read are
+    /// set aside: one job's trouble is not another's.
+    pub(super) async fn take_in(&mut self, rows: &[PgRow]) -> Outcome<Vec<Kept>> {
+        let (mut read, mut unreadable) = (Vec::with_capacity(rows.len()), BTreeMap::new());
+        for row in rows {
+            match kept(row) {
+                Ok(kept) => read.push(kept),
+                Err(trouble) => drop(unreadable.insert(row.try_get("id")?, trouble)),
+            }
+        }
+        self.set_aside(unreadable).await?;
+        Ok(read)
+    }
+
+    /// Takes jobs out of everybody's way, but for those that are or have ended. What they were stays in their bodies.
+    async fn set_aside(&mut self, mut unreadable: BTreeMap<String, Trouble>) -> Outcome<()> {
+        if unreadable.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<&String> = unreadable.keys().collect();
+        let sql = "UPDATE jobs SET state = 'unreadable', due_at = NULL, worker = NULL WHERE id = ANY($1) \
+                   AND state <> 'unreadable' AND ended_at IS NULL RETURNING id, cron, queue";
+        let rows = self.rows(sqlx::query(sql).bind(ids)).await?;
+        let mut crons = BTreeSet::new();
+        for row in &rows {
+            crons.extend(row.try_get::<Option<String>, _>(1)?);
+            // Whoever found nothing else may find what stood behind it.
+            self.notes.push(Note::Ready(Some(row.try_get(2)?)));
+            if let Some((job, trouble)) = unreadable.remove_entry(row.try_get::<&str, _>(0)?) {
+                self.notes.push(Note::SetAside { job, error: trouble.refusal().message });
+            }
+        }
+        self.hold_crons(&crons).await?;
+        for cron in &crons {
+            self.pass_the_turn(cron).await?;
+        }
+        Ok(())
+    }
+
+    /// Some of the jobs that were set aside, after an id.
+    pub(super) async fn aside(&mut self, after: &str) -> Outcome<Vec<String>> {
+        let sql = "SELECT id FROM jobs WHERE state = 'unreadable' AND id > $1 ORDER BY id LIMIT $2";
+        let query = sqlx::query(sql).bind(after).bind(TAKE_BACK_MAX as i64);
+        self.rows(query).await?.iter().map(text).collect()
+    }
+
+    /// Takes back those of them that can be read again.
+    pub(super) async fn take_back(&mut self, ids: &[String]) -> Outcome<()> {
         let sql = "WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock(key) FROM (SELECT DISTINCT \
                    hashtextextended(cron, 6171) AS key FROM jobs WHERE id = ANY($1) AND cron IS NOT NULL ORDER BY key) \
-                   AS keys) SELECT jobs.body, jobs.blocked FROM jobs CROSS JOIN (SELECT count(*) FROM held) AS held \
-                   WHERE jobs.id = ANY($1) ORDER BY jobs.id FOR UPDATE OF jobs";
+                   AS keys) SELECT jobs.body, jobs.blocked, jobs.id FROM jobs CROSS JOIN (SELECT count(*) FROM held) \
+                   AS held WHERE jobs.id = ANY($1) AND jobs.state = 'unreadable' ORDER BY jobs.id \
+                   FOR UPDATE OF jobs SKIP LOCKED";
+        let mut mended = Vec::new();
+        for row in self.rows(sqlx::query(sql).bind(ids)).await? {
+            let id: &str = row.try_get(2)?;
+            // A body of another job would be written over that one.
+            mended.extend(kept(&row).ok().filter(|kept| kept.job.id == id));
+        }
+        let mended = mended.into_iter().map(|kept| Kept { state: None, ..kept });
+        // What workers have comes first: the others wait for it.
+        let (active, others): (Vec<Kept>, _) = mended.partition(|kept| kept.job.state == State::Active);
+        for some in [active, others] {
+            self.save_all(&some).await?;
+            self.notes.extend(some.into_iter().map(|kept| Note::TakenBack { job: kept.job.id }));
+        }
+        Ok(())
+    }
+
+    /// The rows of jobs, locked. Whoever changes a job of a cron job holds that first.
+    async fn held(&mut self, ids: &[String]) -> Outcome<Vec<PgRow>> {
+        let sql = "WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock(key) FROM (SELECT DISTINCT \
+                   hashtextextended(cron, 6171) AS key FROM jobs WHERE id = ANY($1) AND cron IS NOT NULL ORDER BY key) \
+                   AS keys) SELECT jobs.body, jobs.blocked, jobs.id FROM jobs CROSS JOIN (SELECT count(*) FROM held) \
+                   AS held WHERE jobs.id = ANY($1) ORDER BY jobs.id FOR UPDATE OF jobs";
         let ids: Vec<&String> = ids.iter().filter(|id| can_be(id)).collect();
-        self.rows(sqlx::query(sql).bind(ids)).await?.iter().map(kept).collect()
+        self.rows(sqlx::query(sql).bind(ids)).await
     }
 
     /// The same, of those that are still due. What another node has in hand is left to it.
     pub(super) async fn due(&mut self, ids: &[String], now: Timestamp) -> Outcome<Vec<Kept>> {
         let sql = "WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock(key) FROM (SELECT DISTINCT \
                    hashtextextended(cron, 6171) AS key FROM jobs WHERE id = ANY($1) AND cron IS NOT NULL ORDER BY key) \
-                   AS keys) SELECT jobs.body, jobs.blocked FROM jobs CROSS JOIN (SELECT count(*) FROM held) AS held \
-                   WHERE jobs.id = ANY($1) AND jobs.due_at <= $2 ORDER BY jobs.id FOR UPDATE OF jobs SKIP LOCKED";
-        self.rows(sqlx::query(sql).bind(ids).bind(now.as_millisecond())).await?.iter().map(kept).collect()
+                   AS keys) SELECT jobs.body, jobs.blocked, jobs.id FROM jobs CROSS JOIN (SELECT count(*) FROM held) \
+                   AS held WHERE jobs.id = ANY($1) AND jobs.due_at <= $2 ORDER BY jobs.id FOR UPDATE OF jobs SKIP LOCKED";
+        let rows = self.rows(sqlx::query(sql).bind(ids).bind(now.as_millisecond())).await?;
+        self.take_in(&rows).await
     }
 
+    /// A job that somebody asks for by its id: one that cannot be read is told to be so.
     pub(super) async fn job(&mut self, id: &str) -> Outcome<Option<Kept>> {
-        Ok(self.kept(&[id.to_owned()]).await?.pop())
+        self.held(&[id.to_owned()]).await?.first().map(kept).transpose()
     }
 
     /// Writes a job back after something happened to it.
@@ -226,7 +323,7 @@ impl Desk {
                 blocked |= !ahead.insert(cron.to_owned());
             }
             // A job keeps its place unless it comes back to the queue.
-            let anew = kept.job.state == State::Available && kept.state != State::Available;
+            let anew = kept.job.state == State::Available && kept.state != Some(State::Available);
             rows.add(&kept.job, blocked, anew);
         }
         self.note_jobs(&rows);
@@ -241,8 +338,13 @@ impl Desk {
                    body, anew, n) ORDER BY n) AS given WHERE jobs.id = given.id";
         let anew = rows.anew.clone();
         self.execute(rows.bound(sqlx::query(sql)).bind(&anew)).await?;
-        for kept in many.iter().filter(|kept| kept.held_the_turn() && !is_in_play(kept.job.state)) {
-            self.pass_the_turn(&kept.job).await?;
+        for (kept, blocked) in many.iter().zip(rows.blocked) {
+            if kept.held_the_turn()
+                && (blocked || !is_in_play(kept.job.state))
+                && let Some(cron) = &kept.job.cron
+            {
+                self.pass_the_turn(&cron.name).await?;
+            }
         }
         Ok(())
     }
@@ -269,7 +371,11 @@ impl Desk {
         let Some(cron) = job.cron.as_ref().filter(|cron| cron.serial && is_in_play(job.state)) else {
             return Ok(false);
         };
-        if let Some(before) = before.filter(|before| is_in_play(before.state)) {
+        if job.state == State::Active {
+            // A worker has it, and so it has its turn, whoever else got one while it was set aside.
+            return Ok(false);
+        }
+        if let Some(before) = before.filter(|before| before.state == Some(State::Available)) {
             return Ok(before.blocked);
         }
         // The others may have been made while another policy held.
@@ -280,13 +386,12 @@ impl Desk {
 
     /// Lets the next job of its cron job have its turn, unless another has it: jobs that were made under another
     /// policy wait for nobody.
-    async fn pass_the_turn(&mut self, job: &Job) -> Outcome<()> {
-        let Some(cron) = job.cron.as_ref() else { return Ok(()) };
+    async fn pass_the_turn(&mut self, cron: &str) -> Outcome<()> {
         let sql = "UPDATE jobs SET blocked = false WHERE id = (SELECT id FROM jobs WHERE cron = $1 \
                    AND ended_at IS NULL AND blocked AND state = 'available' ORDER BY priority DESC, seq LIMIT 1) \
                    AND NOT EXISTS (SELECT 1 FROM jobs WHERE cron = $1 AND ended_at IS NULL AND NOT blocked \
                    AND state IN ('available', 'active')) RETURNING queue";
-        for row in self.rows(sqlx::query(sql).bind(&cron.name)).await? {
+        for row in self.rows(sqlx::query(sql).bind(cron)).await? {
             self.notes.push(Note::Ready(Some(text(&row)?)));
         }
         Ok(())
@@ -337,7 +442,7 @@ impl Desk {
         self.execute(query).await.map(drop)
     }
 
-    /// The jobs of cron jobs that count for overlap, each with the name of its cron job.
+    /// The jobs of cron jobs that count for overlap, each with the name of its cron job; of each cron job a bounded number.
     pub(super) async fn active(
         &mut self,
         crons: &[&str],
@@ -345,37 +450,42 @@ impl Desk {
     ) -> Outcome<Vec<(String, Active)>> {
         let sql = match counting {
             Counting::Active => {
-                "SELECT body FROM jobs WHERE cron = ANY($1) AND ended_at IS NULL AND state = 'active' ORDER BY id"
+                "SELECT open.* FROM UNNEST($1::text[]) AS wanted (name) CROSS JOIN LATERAL (SELECT body, blocked, id \
+                 FROM jobs WHERE cron = wanted.name AND ended_at IS NULL AND state = 'active' LIMIT $2) AS open ORDER BY id"
             }
             Counting::Unfinished => {
-                "SELECT body FROM jobs WHERE cron = ANY($1) AND ended_at IS NULL ORDER BY id"
+                "SELECT open.* FROM UNNEST($1::text[]) AS wanted (name) CROSS JOIN LATERAL (SELECT body, blocked, id \
+                 FROM jobs WHERE cron = wanted.name AND ended_at IS NULL AND state <> 'unreadable' LIMIT $2) AS open \
+                 ORDER BY id"
             }
         };
-        let jobs: Vec<Job> = self.bodies(sqlx::query(sql).bind(crons)).await?;
-        let of = |job: Job| {
-            let cron = job.cron?;
-            Some((cron.name, Active { job_id: job.id, scheduled: cron.scheduled }))
+        let rows = self.rows(sqlx::query(sql).bind(crons).bind(ACTIVE_MAX as i64)).await?;
+        let of = |kept: Kept| {
+            let cron = kept.job.cron?;
+            Some((cron.name, Active { job_id: kept.job.id, scheduled: cron.scheduled }))
         };
-        Ok(jobs.into_iter().filter_map(of).collect())
+        Ok(self.take_in(&rows).await?.into_iter().filter_map(of).collect())
     }
 
-    /// How many jobs of a cron job wait for a worker.
+    /// How many jobs of a cron job wait for a worker, as far as they are counted.
     pub(super) async fn waiting(&mut self, cron: &str) -> Outcome<u64> {
-        let sql = "SELECT count(*) FROM jobs WHERE cron = $1 AND ended_at IS NULL AND state = 'available'";
-        let row = self.row(sqlx::query(sql).bind(cron)).await?;
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE cron = $1 AND ended_at IS NULL \
+                   AND state = 'available' LIMIT $2) AS waiting";
+        let row = self.row(sqlx::query(sql).bind(cron).bind(WAITING_MAX as i64)).await?;
         let waiting: Option<i64> = row.map(|row| row.try_get(0)).transpose()?;
         Ok(waiting.map_or(0, i64::unsigned_abs))
     }
 
-    /// Writes occurrences into the record, unless they are there already. Says which single ones were not.
+    /// Writes occurrences into the record under the current epoch, unless they are there already. Says which single ones
+    /// were not.
     pub(super) async fn record(
         &mut self,
-        epoch: i64,
         occurrences: &[(&str, &Occurrence)],
     ) -> Outcome<BTreeSet<(String, i64)>> {
         if occurrences.is_empty() {
             return Ok(BTreeSet::new());
         }
+        let epoch = self.epoch().await?;
         let columns = Recorded::of(occurrences);
         let sql = "INSERT INTO occurrences (cron, scheduled, kind, last, actual, epoch, body) SELECT cron, scheduled, \
                    kind, last, actual, $7, body FROM UNNEST($1::text[], $2::bigint[], $3::text[], $4::bigint[], \
@@ -388,17 +498,26 @@ impl Desk {
         rows.iter().filter(one).map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
     }
 
-    /// The current epoch, which stays so until the transaction ends.
-    pub(super) async fn epoch(&mut self) -> Outcome<i64> {
+    /// The current epoch, which stays so until the transaction ends. Whoever has nothing to record does not ask: many that
+    /// ask at once, one after the other, would keep everybody from taking the lease, since each of them shares the lock
+    /// with those before it, and whoever wants it alone waits for all.
+    async fn epoch(&mut self) -> Outcome<i64> {
+        if let Some(epoch) = self.epoch {
+            return Ok(epoch);
+        }
         let row = self.row(sqlx::query("SELECT epoch FROM leader WHERE id = 1 FOR KEY SHARE")).await?;
         let missing = || Trouble::from(Refusal::backend(&"the row of the leader is missing"));
-        Ok(row.ok_or_else(missing)?.try_get(0)?)
+        let epoch = row.ok_or_else(missing)?.try_get(0)?;
+        self.epoch = Some(epoch);
+        Ok(epoch)
     }
 
     /// Whether an epoch is the current one and this node's. If so, it stays so until the transaction ends.
     pub(super) async fn is_current(&mut self, epoch: i64, node: &str) -> Outcome<bool> {
         let sql = "SELECT 1 FROM leader WHERE id = 1 AND epoch = $1 AND holder = $2 FOR KEY SHARE";
-        Ok(self.row(sqlx::query(sql).bind(epoch).bind(node)).await?.is_some())
+        let is_current = self.row(sqlx::query(sql).bind(epoch).bind(node)).await?.is_some();
+        self.epoch = is_current.then_some(epoch);
+        Ok(is_current)
     }
 }
 
@@ -485,12 +604,12 @@ impl<'e> Told<'e> {
 impl Kept {
     /// Whether others waited for it when it was read.
     fn held_the_turn(&self) -> bool {
-        self.job.cron.is_some() && is_in_play(self.state) && !self.blocked
+        self.job.cron.is_some() && self.state.is_some_and(is_in_play) && !self.blocked
     }
 
     /// The cron job among whose jobs it takes its place again.
     fn comes_into_play(&self) -> Option<&str> {
-        let comes = is_in_play(self.job.state) && !is_in_play(self.state);
+        let comes = self.job.state == State::Available && !self.state.is_some_and(is_in_play);
         self.job.cron.as_ref().filter(|cron| comes && cron.serial).map(|cron| cron.name.as_str())
     }
 }
@@ -585,10 +704,10 @@ pub(super) fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Opti
     [one, other].into_iter().flatten().min()
 }
 
-pub(super) fn kept(row: &PgRow) -> Outcome<Kept> {
+fn kept(row: &PgRow) -> Outcome<Kept> {
     let mut job: Job = body(row)?;
     job.told = Some(job.state);
-    Ok(Kept { state: job.state, blocked: row.try_get(1)?, job })
+    Ok(Kept { state: Some(job.state), blocked: row.try_get(1)?, job })
 }
 
 /// Whether something can have that name: no text in PostgreSQL has the character U+0000.
@@ -599,7 +718,13 @@ pub(super) fn can_be(name: &str) -> bool {
 /// The first column, which is JSON.
 pub(super) fn body<T: DeserializeOwned>(row: &PgRow) -> Outcome<T> {
     let text: &str = row.try_get(0)?;
-    serde_json::from_str(text).map_err(|error| Refusal::backend(&error).into())
+    serde_json::from_str(text)
+        .map_err(|error| Refusal::backend(&format!("a row of the database cannot be read: {error}")).into())
+}
+
+/// A row that cannot be read is left out of a list, which says so in the log only.
+pub(super) fn left_out(trouble: &Trouble) {
+    tracing::warn!(error = ?trouble, "a row was left out of a list");
 }
 
 pub(super) fn text(row: &PgRow) -> Outcome<String> {

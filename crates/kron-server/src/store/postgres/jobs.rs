@@ -1,6 +1,6 @@
 //! Verbs about jobs, queues and workers.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use sqlx::Row;
 
 use crate::event::Event;
@@ -8,11 +8,11 @@ use crate::job::{Job, State};
 use crate::note::Note;
 use crate::refusal::Refusal;
 use crate::store::verbs::{
-    self, ADVANCE_MAX, DEATHS_MAX, PRUNE_MAX, WORKER_SILENCE, apply, directed, directive, heard, luck, no_job,
+    self, ADVANCE_MAX, DEATHS_MAX, WORKER_SILENCE, apply, directed, directive, heard, luck, no_job,
 };
-use crate::store::{Beat, Beaten, Change, Changed, Fetch, Queue, Retention, Rules, Worker, WorkerState};
+use crate::store::{Beat, Beaten, Change, Changed, Fetch, Queue, Rules, Worker, WorkerState};
 
-use super::desk::{Desk, Kept, kept, text};
+use super::desk::{Desk, Kept, text};
 use super::trouble::Outcome;
 
 pub(super) async fn push(desk: &mut Desk, jobs: &[Job]) -> Outcome<Vec<Job>> {
@@ -57,11 +57,11 @@ pub(super) async fn fetch(desk: &mut Desk, rules: &Rules, fetch: &Fetch, now: Ti
             break;
         }
         // What another hands out just now is passed over, and what has expired is left to be advanced.
-        let sql = "SELECT body, blocked FROM jobs WHERE queue = $1 AND state = 'available' AND NOT blocked \
+        let sql = "SELECT body, blocked, id FROM jobs WHERE queue = $1 AND state = 'available' AND NOT blocked \
                    AND (due_at IS NULL OR due_at > $2) ORDER BY priority DESC, seq LIMIT $3 FOR UPDATE SKIP LOCKED";
         let query = sqlx::query(sql).bind(queue).bind(now.as_millisecond());
-        for row in desk.rows(query.bind(i64::try_from(left).unwrap_or(i64::MAX))).await? {
-            let mut kept = kept(&row)?;
+        let rows = desk.rows(query.bind(i64::try_from(left).unwrap_or(i64::MAX))).await?;
+        for mut kept in desk.take_in(&rows).await? {
             let worker = fetch.worker_id.as_deref();
             let events = kept.job.claim(worker, fetch.visibility_ms, rules.defaults, now);
             desk.tell(events);
@@ -87,9 +87,10 @@ pub(super) struct Fetched {
     pub(super) is_crowded: bool,
 }
 
+/// A worker that was heard of. One whose row cannot be read is as good as unknown: its next heartbeat says all anew.
 async fn worker(desk: &mut Desk, id: &str) -> Outcome<Option<Worker>> {
     let sql = "SELECT body FROM workers WHERE id = $1 FOR UPDATE";
-    Ok(desk.bodies(sqlx::query(sql).bind(id)).await?.pop())
+    Ok(desk.readable(sqlx::query(sql).bind(id)).await?.pop())
 }
 
 pub(super) async fn beat(desk: &mut Desk, rules: &Rules, beat: &Beat, now: Timestamp) -> Outcome<Beaten> {
@@ -158,13 +159,13 @@ pub(super) async fn advance(desk: &mut Desk, now: Timestamp) -> Outcome<Advanced
         }
         desk.save_all(&changed).await?;
     }
-    let sql = "SELECT body FROM workers WHERE dies_at <= $1 ORDER BY id LIMIT $2";
+    let sql = "SELECT id FROM workers WHERE dies_at <= $1 ORDER BY id LIMIT $2";
     let query = sqlx::query(sql).bind(now.as_millisecond()).bind(DEATHS_MAX as i64);
-    let silent: Vec<Worker> = desk.bodies(query).await?;
+    let silent: Vec<String> = desk.rows(query).await?.iter().map(text).collect::<Outcome<_>>()?;
     more |= silent.len() == DEATHS_MAX;
     let mut done = changed.len();
     for worker in silent {
-        done += usize::from(bury(desk, &worker.worker_id, now).await?);
+        done += usize::from(bury(desk, &worker, now).await?);
     }
     Ok(Advanced { done, more })
 }
@@ -182,7 +183,11 @@ async fn bury(desk: &mut Desk, id: &str, now: Timestamp) -> Outcome<bool> {
     let query = sqlx::query("SELECT id FROM jobs WHERE worker = $1").bind(id);
     let its: Vec<String> = desk.rows(query).await?.iter().map(text).collect::<Outcome<_>>()?;
     let mut lost = desk.kept(&its).await?;
-    let Some(mut worker) = worker(desk, id).await? else { return Ok(false) };
+    let Some(mut worker) = worker(desk, id).await? else {
+        // Gone by now, or a row that cannot be read. Its jobs come back by their visibility timeouts.
+        let sql = "DELETE FROM workers WHERE id = $1 AND dies_at <= $2";
+        return Ok(desk.execute(sqlx::query(sql).bind(id).bind(now.as_millisecond())).await? > 0);
+    };
     let is_silent = worker.last_seen.checked_add(WORKER_SILENCE).is_ok_and(|dies| dies <= now);
     if worker.dead || !is_silent {
         return Ok(false);
@@ -224,53 +229,4 @@ pub(super) async fn pause(desk: &mut Desk, name: &str, paused: bool, now: Timest
     let created: Option<i64> = row.map(|row| row.try_get(0)).transpose()?;
     let created_at = created.and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or(now);
     Ok(Queue { name: name.to_owned(), paused, created_at })
-}
-
-/// Forgets what is older than is kept, some at a time. Nodes that forget at the same time leave each other's rows.
-pub(super) async fn prune(desk: &mut Desk, keep: &Retention, now: Timestamp) -> Outcome<bool> {
-    let before = |days: u32| {
-        let age = SignedDuration::from_hours(24 * i64::from(days));
-        now.checked_sub(age).unwrap_or(Timestamp::MIN).as_millisecond()
-    };
-    let limit = |most: u64| i64::try_from(most).unwrap_or(i64::MAX);
-    let most = i64::from(PRUNE_MAX);
-    let statements = [
-        (
-            "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE ended_at < $1 AND dead_at IS NULL \
-             ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
-            before(keep.jobs_days),
-        ),
-        (
-            "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE dead_at < $1 ORDER BY dead_at LIMIT $2 \
-             FOR UPDATE SKIP LOCKED)",
-            before(keep.dead_days),
-        ),
-        (
-            "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE dead_at IS NOT NULL \
-             ORDER BY dead_at DESC LIMIT $2 OFFSET $1)",
-            limit(keep.dead_max),
-        ),
-        (
-            "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < $1 ORDER BY seq LIMIT $2 \
-             FOR UPDATE SKIP LOCKED)",
-            before(keep.events_days),
-        ),
-        (
-            "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE seq < (SELECT seq FROM events \
-             ORDER BY seq DESC LIMIT 1 OFFSET greatest($1 - 1, 0)) ORDER BY seq LIMIT $2 FOR UPDATE SKIP LOCKED)",
-            limit(keep.events_max),
-        ),
-        (
-            "DELETE FROM occurrences WHERE (cron, scheduled, kind) IN (SELECT cron, scheduled, kind \
-             FROM occurrences WHERE actual < $1 ORDER BY actual LIMIT $2 FOR UPDATE SKIP LOCKED)",
-            before(keep.occurrences_days),
-        ),
-    ];
-    let mut more = false;
-    for (sql, bound) in statements {
-        more |= desk.execute(sqlx::query(sql).bind(bound).bind(most)).await? >= most.unsigned_abs();
-    }
-    let sql = "DELETE FROM workers WHERE dies_at IS NULL AND seen_at < $1";
-    desk.execute(sqlx::query(sql).bind(before(keep.events_days))).await?;
-    Ok(more)
 }

@@ -73,12 +73,14 @@ pub(super) async fn keep(
                     let before = lease.send_replace(now);
                     if before.map(|lease| lease.epoch) != Some(epoch) {
                         tracing::info!(epoch, node = core.node, "leads");
+                        core.reign.send_replace(Some(epoch.unsigned_abs()));
                         core.kick.notify_one();
                     }
                 }
                 Effect::Follow => {
                     tracing::warn!(node = core.node, "leads no more");
                     lease.send_replace(None);
+                    core.reign.send_replace(None);
                     core.kick.notify_one();
                 }
             }
@@ -117,24 +119,33 @@ fn failed(refusal: crate::refusal::Refusal) -> Event {
     Event::Failed
 }
 
-async fn ask(core: &Core) -> Answer<Option<i64>> {
-    super::write!(core, |desk| take(&mut desk, core))
+pub(super) async fn ask(core: &Core) -> Answer<Option<i64>> {
+    super::write!(core, core.lease_pool, |desk| take(&mut desk, core))
 }
 
-async fn renew(core: &Core, epoch: i64) -> Answer<Option<i64>> {
-    super::write!(core, |desk| prolong(&mut desk, core, epoch))
+pub(super) async fn renew(core: &Core, epoch: i64) -> Answer<Option<i64>> {
+    super::write!(core, core.lease_pool, |desk| prolong(&mut desk, core, epoch))
 }
 
 async fn release(core: &Core, epoch: i64) -> Answer<()> {
-    super::write!(core, |desk| give_back(&mut desk, core, epoch))
+    super::write!(core, core.lease_pool, |desk| give_back(&mut desk, core, epoch))
 }
 
 async fn leave(core: &Core) -> Answer<()> {
-    super::write!(core, |desk| disappear(&mut desk, core))
+    super::write!(core, core.lease_pool, |desk| disappear(&mut desk, core))
+}
+
+/// A lease that ends later than any can was taken before the database's clock was set back. From now it has as long as any:
+/// a leader that is there renews it meanwhile, and one that is gone is followed as usual.
+async fn shorten(desk: &mut Desk) -> Outcome<()> {
+    let sql = "UPDATE leader SET expires_at = clock_timestamp() + make_interval(secs => $1) \
+               WHERE id = 1 AND expires_at > clock_timestamp() + make_interval(secs => $1)";
+    desk.execute(sqlx::query(sql).bind(TTL.as_secs_f64())).await.map(drop)
 }
 
 /// Takes the lease if nobody has it. This waits for fires of the epoch before to end.
 async fn take(desk: &mut Desk, core: &Core) -> Outcome<Option<i64>> {
+    shorten(desk).await?;
     let sql = "UPDATE leader SET epoch = epoch + 1, holder = $1, since = clock_timestamp(), \
                expires_at = clock_timestamp() + make_interval(secs => $2) \
                WHERE id = 1 AND (holder IS NULL OR holder = $1 OR expires_at < clock_timestamp()) RETURNING epoch";

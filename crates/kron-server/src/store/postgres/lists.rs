@@ -15,7 +15,7 @@ use crate::store::{
     After, DeadStats, EventQuery, Events, JobFilter, PageRequest, Queue, Span, Stored, Worker,
 };
 
-use super::desk::{Desk, body, can_be};
+use super::desk::{Desk, body, can_be, left_out};
 use super::trouble::Outcome;
 
 /// One list: where it is, its order, and what restricts it.
@@ -46,26 +46,26 @@ impl<'v> List<'v> {
         desk: &mut Desk,
         page: &'v PageRequest,
         read: impl Fn(&PgRow) -> Outcome<T>,
-        key_of: impl Fn(&T) -> String,
     ) -> Outcome<(Vec<T>, Page)> {
         let mut sql = Sql::new(format!("SELECT count(*) FROM {}", self.table));
         self.restrict(&mut sql, None);
         let total: i64 = desk.row(sql.build()).await?.map_or(Ok(0), |row| row.try_get(0))?;
         let limit = page.limit.unwrap_or(u64::from(u32::MAX));
-        let mut sql = Sql::new(format!("SELECT {} FROM {}", self.columns, self.table));
+        let mut sql = Sql::new(format!("SELECT {}, {} AS key FROM {}", self.columns, self.key, self.table));
         self.restrict(&mut sql, page.cursor.as_deref());
         sql.push(format!(" ORDER BY {} {}", self.key, if self.descending { "DESC" } else { "ASC" }));
         sql.push(" LIMIT ")
             .push_bind(whole(limit.saturating_add(1)))
             .push(" OFFSET ")
             .push_bind(whole(page.offset));
-        let rows = desk.rows(sql.build()).await?;
-        let mut rows: Vec<T> = rows.iter().map(read).collect::<Outcome<_>>()?;
+        let mut rows = desk.rows(sql.build()).await?;
         let more = rows.len() as u64 > limit;
         if more {
             rows.pop();
         }
-        let next = rows.last().filter(|_| more).map(key_of);
+        let next = rows.last().filter(|_| more).map(|row| row.try_get("key")).transpose()?;
+        // What cannot be read is left out, and the list goes on after it.
+        let rows = rows.iter().filter_map(|row| read(row).inspect_err(left_out).ok()).collect();
         let total = total.unsigned_abs();
         Ok((rows, Page { total, limit: page.limit.unwrap_or(total), offset: page.offset, next }))
     }
@@ -123,7 +123,7 @@ pub(super) async fn jobs(
         conditions.push(Condition::Plain("dead_at IS NOT NULL"));
     }
     let list = List { table: "jobs", key: "id", descending: true, columns: "body", conditions };
-    list.page(desk, page, body, |job: &Job| job.id.clone()).await
+    list.page(desk, page, body).await
 }
 
 /// The latest job of each of these cron jobs: one look at an index for each.
@@ -131,13 +131,13 @@ pub(super) async fn latest_jobs(desk: &mut Desk, crons: &[String]) -> Outcome<Ve
     let crons: Vec<&str> = crons.iter().map(String::as_str).filter(|cron| can_be(cron)).collect();
     let sql = "SELECT latest.body FROM unnest($1::text[]) AS wanted (name) CROSS JOIN LATERAL \
                (SELECT body FROM jobs WHERE cron = wanted.name ORDER BY id DESC LIMIT 1) AS latest";
-    desk.bodies(sqlx::query(sql).bind(crons)).await
+    desk.readable(sqlx::query(sql).bind(crons)).await
 }
 
 pub(super) async fn queues(desk: &mut Desk, page: &PageRequest) -> Outcome<(Vec<Queue>, Page)> {
     let columns = "name, paused, created_at";
     let list = List { table: "queues", key: "name", descending: false, columns, conditions: Vec::new() };
-    list.page(desk, page, queue, |queue| queue.name.clone()).await
+    list.page(desk, page, queue).await
 }
 
 fn queue(row: &PgRow) -> Outcome<Queue> {
@@ -177,7 +177,7 @@ fn pairs(rows: &[PgRow]) -> Outcome<Vec<(String, u64)>> {
 pub(super) async fn workers(desk: &mut Desk, page: &PageRequest) -> Outcome<(Vec<Worker>, Page)> {
     let list =
         List { table: "workers", key: "id", descending: false, columns: "body", conditions: Vec::new() };
-    list.page(desk, page, body, |worker: &Worker| worker.worker_id.clone()).await
+    list.page(desk, page, body).await
 }
 
 pub(super) async fn crons(
@@ -187,7 +187,19 @@ pub(super) async fn crons(
 ) -> Outcome<(Vec<Cron>, Page)> {
     let conditions = enabled.map(|enabled| Condition::Flag("enabled", enabled)).into_iter().collect();
     let list = List { table: "crons", key: "name", descending: false, columns: "body", conditions };
-    list.page(desk, page, body, |cron: &Cron| cron.definition.name.clone()).await
+    list.page(desk, page, body).await
+}
+
+/// Cron jobs after a name, and the name to go on after.
+pub(super) async fn crons_after(
+    desk: &mut Desk,
+    name: Option<&str>,
+    most: usize,
+) -> Outcome<(Vec<Cron>, Option<String>)> {
+    let sql = "SELECT body, name FROM crons WHERE name > $1 ORDER BY name LIMIT $2";
+    let rows = desk.rows(sqlx::query(sql).bind(name.unwrap_or_default()).bind(whole(most as u64))).await?;
+    let next = rows.last().filter(|_| rows.len() == most).map(|row| row.try_get(1)).transpose()?;
+    Ok((rows.iter().filter_map(|row| body(row).inspect_err(left_out).ok()).collect(), next))
 }
 
 /// Cron jobs whose name has a text in it. No index helps: names are read, and nothing else, to count them.
@@ -204,10 +216,10 @@ pub(super) async fn find_crons(
     }
     let conditions = if text.is_empty() { Vec::new() } else { vec![Condition::Within("name", text)] };
     let list = List { table: "crons", key: "name", descending: false, columns: "body", conditions };
-    list.page(desk, page, body, |cron: &Cron| cron.definition.name.clone()).await
+    list.page(desk, page, body).await
 }
 
-pub(super) const SOONEST: &str = "SELECT body, next_look FROM crons WHERE next_look IS NOT NULL AND enabled \
+pub(super) const SOONEST: &str = "SELECT body, next_look, name FROM crons WHERE next_look IS NOT NULL AND enabled \
                                   AND (next_look, name) > ($1, $2) ORDER BY next_look, name LIMIT $3";
 
 /// The cron jobs that fire next, read a few at a time: mostly the first few are those.
@@ -223,9 +235,10 @@ pub(super) async fn soonest_crons(desk: &mut Desk, most: usize) -> Outcome<Vec<C
             if soonest.is_found(look) {
                 return Ok(soonest.found());
             }
-            let cron: Cron = body(row)?;
-            after = (look, cron.definition.name.clone());
-            soonest.take(cron);
+            after = (look, row.try_get(2)?);
+            if let Ok(cron) = body(row).inspect_err(left_out) {
+                soonest.take(cron);
+            }
         }
         looked += rows.len();
         if rows.len() < step {
@@ -311,17 +324,15 @@ pub(super) struct Ends {
     pub(super) settled: i64,
     /// The last one.
     pub(super) last: i64,
-    /// The first one that is kept.
-    pub(super) first: i64,
 }
 
 pub(super) async fn ends(desk: &mut Desk) -> Outcome<Ends> {
     let sql = format!(
         "SELECT coalesce((SELECT max(seq) FROM events WHERE seq < {SETTLED}), 0), \
-         coalesce((SELECT max(seq) FROM events), 0), coalesce((SELECT min(seq) FROM events), 0)"
+         coalesce((SELECT max(seq) FROM events), 0)"
     );
     let row = desk.row(sqlx::query(&sql)).await?.ok_or(sqlx::Error::RowNotFound)?;
-    Ok(Ends { settled: row.try_get(0)?, last: row.try_get(1)?, first: row.try_get(2)? })
+    Ok(Ends { settled: row.try_get(0)?, last: row.try_get(1)? })
 }
 
 pub(super) async fn events(desk: &mut Desk, query: &EventQuery) -> Outcome<(Events, Ends)> {
@@ -365,16 +376,7 @@ pub(super) async fn events(desk: &mut Desk, query: &EventQuery) -> Outcome<(Even
         }
         (cursor, _) => cursor,
     };
-    Ok((
-        Events {
-            events: found,
-            first: ends.first.unsigned_abs(),
-            through: looked.unsigned_abs(),
-            cursor,
-            has_more: looked < last,
-        },
-        ends,
-    ))
+    Ok((Events { events: found, through: looked.unsigned_abs(), cursor, has_more: looked < last }, ends))
 }
 
 fn event(row: &PgRow) -> Outcome<Stored> {

@@ -22,10 +22,16 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(6171802030)";
 const RECORD: &str = "CREATE TABLE IF NOT EXISTS kron_steps (number INTEGER PRIMARY KEY, breaks BOOLEAN NOT NULL, \
                       taken_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())";
 
+/// How that begins: whoever starts waits a minute for another that changes the tables, a change may take ten minutes, and
+/// one that was stopped in the middle of it keeps the others waiting no longer than a minute.
+const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = '10min'; \
+                     SET LOCAL idle_in_transaction_session_timeout = '60s'";
+
 /// The oldest PostgreSQL that is served.
 const SERVER_MIN: i32 = 150_000;
 
-/// A dump that was restored elsewhere brings events with it whose numbers are ahead of the transactions there.
+/// A dump that was restored elsewhere brings events with it whose numbers are ahead of the transactions there. No step
+/// tells of anything, so it is early enough after all of them.
 const REBASE: &str = "UPDATE event_base SET base = (SELECT max(seq) + 1 FROM events) \
                       WHERE (SELECT max(seq) FROM events) >= (pg_current_xact_id()::text::bigint << 20) + base";
 
@@ -39,9 +45,7 @@ pub(super) async fn migrate(pool: &Pool) -> Result<(), String> {
         sqlx::raw_sql(sql).execute(connection).await.map(drop)
     };
     // A pooler keeps to one connection within a transaction only, so there is nothing before it.
-    run(&mut connection, "BEGIN; SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = '10min'")
-        .await
-        .map_err(failed)?;
+    run(&mut connection, BEGIN).await.map_err(failed)?;
     let version: String = sqlx::query_scalar("SHOW server_version_num")
         .persistent(false)
         .fetch_one(&mut connection)
@@ -85,6 +89,18 @@ pub(super) async fn migrate(pool: &Pool) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::STEPS;
+    use crate::store::conformance::fingerprint;
+
+    /// A step that was taken somewhere is never taken there again: what is edited later would hold in new databases only.
+    #[test]
+    fn a_step_is_never_edited() {
+        let pinned = ["b9e6065e0328fc77", "3c95968278ee210e"];
+        assert_eq!(
+            STEPS.map(|step| fingerprint(step.sql)),
+            pinned,
+            "make a step more instead, and pin it here"
+        );
+    }
 
     #[test]
     fn steps_are_numbered_without_a_gap() {

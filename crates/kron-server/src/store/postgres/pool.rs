@@ -20,7 +20,7 @@ pub(super) struct Pool {
     options: PgConnectOptions,
     /// Whether the database keeps statements prepared. Behind a pooler it cannot.
     pub(super) keeps_statements: bool,
-    idle: Arc<Mutex<Vec<PgConnection>>>,
+    idle: Idle,
     seats: Arc<Semaphore>,
 }
 
@@ -31,7 +31,10 @@ pub(super) struct Seat {
     /// Whether it was used before. The database may have closed it in the meantime.
     pub(super) is_used: bool,
     permit: OwnedSemaphorePermit,
+    idle: Idle,
 }
+
+type Idle = Arc<Mutex<Vec<PgConnection>>>;
 
 impl Pool {
     pub(super) fn new(options: PgConnectOptions, size: u32, keeps_statements: bool) -> Pool {
@@ -44,6 +47,11 @@ impl Pool {
             idle: Arc::default(),
             seats: Arc::new(Semaphore::new(size as usize)),
         }
+    }
+
+    /// A seat to the same database that nobody else can take.
+    pub(super) fn aside(&self) -> Pool {
+        Pool { idle: Arc::default(), seats: Arc::new(Semaphore::new(1)), ..self.clone() }
     }
 
     /// A connection of its own.
@@ -62,17 +70,19 @@ impl Pool {
             Some(connection) => connection,
             None => self.connect().await?,
         };
-        Ok(Seat { connection, is_used, permit })
-    }
-
-    /// Takes a connection back whose transaction has ended.
-    pub(super) fn put_back(&self, seat: Seat) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(seat.connection);
-        drop(seat.permit);
+        Ok(Seat { connection, is_used, permit, idle: Arc::clone(&self.idle) })
     }
 
     /// Forgets all idle connections: one of them has turned out to be dead, and the others may be.
     pub(super) fn forget_idle(&self) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl Seat {
+    /// Leaves it to others, after its transaction has ended.
+    pub(super) fn put_back(self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(self.connection);
+        drop(self.permit);
     }
 }

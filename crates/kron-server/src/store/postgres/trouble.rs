@@ -38,8 +38,12 @@ impl Trouble {
             Trouble::Refused(_) | Trouble::Silence => false,
             Trouble::Undone => true,
             Trouble::Database(sqlx::Error::Database(error)) => {
-                // Deadlock, serialization, a lock that took too long, and an administrator's command.
-                matches!(error.code().as_deref(), Some("40P01" | "40001" | "55P03" | "57P01"))
+                // Deadlock, serialization, a lock that took too long, an administrator's command, and a transaction that
+                // was ended because this process was stopped in the middle of it.
+                matches!(
+                    error.code().as_deref(),
+                    Some("40P01" | "40001" | "55P03" | "57P01" | "25P03" | "25P04")
+                )
             }
             Trouble::Database(error) => matches!(error, sqlx::Error::Io(_) | sqlx::Error::Protocol(_)),
         }
@@ -59,9 +63,13 @@ impl Trouble {
                 Some("22021") => Refusal::request(
                     "expected text without the character U+0000, which PostgreSQL cannot keep",
                 ),
-                // Too many connections, shutting down, starting up, read-only, a lock or a statement that took too long.
+                // What a pooler says of a database that it cannot reach or has no room for.
+                Some(code) if code.starts_with("08") => away(&error),
+                // Too many connections, shutting down, starting up, read-only, a lock, a statement or a transaction that
+                // took too long.
                 Some(
-                    "53300" | "57P01" | "57P02" | "57P03" | "25006" | "55P03" | "57014" | "40P01" | "40001",
+                    "53300" | "57P01" | "57P02" | "57P03" | "57P05" | "25006" | "25P03" | "25P04" | "55P03"
+                    | "57014" | "40P01" | "40001",
                 ) => away(&error),
                 Some("26000" | "42P05") => Refusal::backend(&error)
                     .hint("behind a transaction pooler the server needs --database-pooler"),

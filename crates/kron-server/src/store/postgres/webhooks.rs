@@ -57,6 +57,18 @@ pub(super) async fn change(desk: &mut Desk, id: &str, change: Change, now: Times
     Ok(webhook)
 }
 
+/// Counts events that are no longer kept for the webhooks that had not come to them.
+pub(super) async fn forget(desk: &mut Desk, forgotten: &[u64], now: Timestamp) -> Outcome<()> {
+    let sql = "SELECT body FROM webhooks ORDER BY id FOR UPDATE";
+    for webhook in desk.readable::<Webhook>(sqlx::query(sql)).await? {
+        if let Some(misses) = webhook.misses(forgotten) {
+            tracing::warn!(webhook = webhook.id, "events were forgotten before a webhook was told of them");
+            change(desk, &webhook.id, misses, now).await?;
+        }
+    }
+    Ok(())
+}
+
 async fn remember(desk: &mut Desk, id: &str, delivery: &Delivery) -> Outcome<()> {
     let sql = "INSERT INTO deliveries (webhook, number, body) VALUES ($1, $2, $3) \
                ON CONFLICT (webhook, number) DO UPDATE SET body = $3";

@@ -62,6 +62,24 @@ pub(super) fn patch(
     Ok((cron, compiled))
 }
 
+/// Makes the plans of cron jobs anew by what their zones are now. Says which have changed, from what into what.
+pub(super) fn replan(
+    desk: &mut Desk<'_>,
+    zones: &Zones,
+    names: &[String],
+    now: Timestamp,
+) -> Answer<Vec<(Cron, Cron)>> {
+    let mut moved = Vec::new();
+    for name in names {
+        let Some(cron) = desk.cron(name)? else { continue };
+        if let Some(anew) = cron.replanned(zones, now) {
+            desk.save_cron(&anew)?;
+            moved.push((cron, anew));
+        }
+    }
+    Ok(moved)
+}
+
 /// Settles what cron jobs have due at a second, some at a time: first everything about them is read, then it is decided
 /// what to do, on as many processors as there are, and then it is written.
 pub(super) fn turn_due(

@@ -13,6 +13,7 @@ use crate::job::{Job, State};
 use crate::note::Note;
 use crate::refusal::{Code, Refusal};
 use crate::store::Worker;
+use crate::store::verbs::{ACTIVE_MAX, TAKE_BACK_MAX, WAITING_MAX};
 
 /// What is remembered between transactions. After one that failed it is as it was before.
 #[derive(Clone, Debug)]
@@ -39,9 +40,17 @@ pub(super) struct Desk<'t> {
 pub(super) struct Kept {
     /// To be changed and saved.
     pub(super) job: Job,
-    /// Its state when it was read.
-    pub(super) state: State,
+    /// Its state when it was read; none if it had been set aside.
+    state: Option<State>,
     blocked: bool,
+}
+
+/// Jobs that were looked for.
+pub(super) struct Found {
+    /// Those that can be read.
+    pub(super) jobs: Vec<Kept>,
+    /// How many there were.
+    pub(super) looked_at: usize,
 }
 
 type Answer<T> = Result<T, Refusal>;
@@ -130,7 +139,7 @@ impl<'t> Desk<'t> {
         self.check_open()?;
         let job = &kept.job;
         let blocked = self.must_wait(job, Some(kept))?;
-        let became_available = job.state == State::Available && kept.state != State::Available;
+        let became_available = job.state == State::Available && kept.state != Some(State::Available);
         // A job keeps its place unless it comes back to the queue.
         let seq = if became_available { self.next_seq() } else { -1 };
         if became_available && !blocked {
@@ -140,8 +149,11 @@ impl<'t> Desk<'t> {
                    seq = CASE WHEN ?6 < 0 THEN seq ELSE ?6 END, due_at = ?7, worker = ?8, cron = ?9, serial = ?10, \
                    blocked = ?11, dead_at = ?12, ended_at = ?13, body = ?14 WHERE id = ?1";
         self.write_row(sql, job, seq, blocked).map_err(failed)?;
-        if kept.held_the_turn() && !is_in_play(job.state) {
-            self.pass_the_turn(job)?;
+        if kept.held_the_turn()
+            && (blocked || !is_in_play(job.state))
+            && let Some(cron) = &job.cron
+        {
+            self.pass_the_turn(&cron.name)?;
         }
         Ok(())
     }
@@ -177,7 +189,11 @@ impl<'t> Desk<'t> {
         let Some(cron) = job.cron.as_ref().filter(|cron| cron.serial && is_in_play(job.state)) else {
             return Ok(false);
         };
-        if let Some(before) = before.filter(|before| is_in_play(before.state)) {
+        if job.state == State::Active {
+            // A worker has it, and so it has its turn, whoever else got one while it was set aside.
+            return Ok(false);
+        }
+        if let Some(before) = before.filter(|before| before.state == Some(State::Available)) {
             return Ok(before.blocked);
         }
         // The others may have been made while another policy held.
@@ -188,14 +204,13 @@ impl<'t> Desk<'t> {
 
     /// Lets the next job of its cron job have its turn, unless another has it: jobs that were made under another
     /// policy wait for nobody.
-    fn pass_the_turn(&mut self, job: &Job) -> Answer<()> {
-        let Some(cron) = job.cron.as_ref() else { return Ok(()) };
+    fn pass_the_turn(&mut self, cron: &str) -> Answer<()> {
         let sql = "UPDATE jobs SET blocked = 0 WHERE id = (SELECT id FROM jobs WHERE cron = ?1 AND ended_at IS NULL \
                    AND blocked = 1 AND state = 'available' ORDER BY priority DESC, seq LIMIT 1) \
                    AND NOT EXISTS (SELECT 1 FROM jobs WHERE cron = ?1 AND ended_at IS NULL AND blocked = 0 \
                    AND state IN ('available', 'active')) RETURNING queue";
         self.check_open()?;
-        for queue in self.many(sql, &[&cron.name], |row| row.get::<_, String>(0))? {
+        for queue in self.many(sql, &[&cron], |row| row.get::<_, String>(0))? {
             self.ready(&queue);
         }
         Ok(())
@@ -205,33 +220,84 @@ impl<'t> Desk<'t> {
         self.one("SELECT body, blocked FROM jobs WHERE id = ?1", &[&id], kept)
     }
 
-    pub(super) fn jobs(&self, sql: &str, values: &[&dyn ToSql]) -> Answer<Vec<Kept>> {
-        self.many(sql, values, kept)
+    /// Jobs by their bodies, whether they are blocked, and their ids. Those that cannot be read are set aside: one job's
+    /// trouble is not another's.
+    pub(super) fn jobs(&mut self, sql: &str, values: &[&dyn ToSql]) -> Answer<Found> {
+        let found = self.many(sql, values, |row| Ok((row.get::<_, String>(2)?, kept(row))))?;
+        let looked_at = found.len();
+        let mut jobs = Vec::with_capacity(looked_at);
+        for (id, job) in found {
+            match job {
+                Ok(kept) => jobs.push(kept),
+                Err(error) => self.set_aside(&id, &error)?,
+            }
+        }
+        Ok(Found { jobs, looked_at })
+    }
+
+    /// Takes a job out of everybody's way, unless it is or has ended. What it was stays in its body.
+    fn set_aside(&mut self, id: &str, error: &rusqlite::Error) -> Answer<()> {
+        let sql = "UPDATE jobs SET state = 'unreadable', due_at = NULL, worker = NULL WHERE id = ?1 \
+                   AND state <> 'unreadable' AND ended_at IS NULL RETURNING cron, queue";
+        self.check_open()?;
+        let read = |row: &Row<'_>| Ok((row.get::<_, Option<String>>(0)?, row.get::<_, String>(1)?));
+        for (cron, queue) in self.many(sql, &[&id], read)? {
+            if let Some(cron) = cron {
+                self.pass_the_turn(&cron)?;
+            }
+            // Whoever found nothing else may find what stood behind it.
+            self.ready(&queue);
+            self.notes.push(Note::SetAside { job: id.to_owned(), error: error.to_string() });
+        }
+        Ok(())
+    }
+
+    /// Takes back some of the jobs that were set aside, after an id: those that can be read again. Says where to go on.
+    pub(super) fn take_back(&mut self, after: &str) -> Answer<Option<String>> {
+        let sql =
+            "SELECT body, blocked, id FROM jobs WHERE state = 'unreadable' AND id > ?1 ORDER BY id LIMIT ?2";
+        let aside = self
+            .many(sql, &[&after, &(TAKE_BACK_MAX as u64)], |row| Ok((row.get::<_, String>(2)?, kept(row))))?;
+        let next = aside.last().filter(|_| aside.len() == TAKE_BACK_MAX).map(|(id, _)| id.clone());
+        // A body of another job would be written over that one.
+        let mends = aside.into_iter().filter_map(|(id, kept)| kept.ok().filter(|kept| kept.job.id == id));
+        let mut mended: Vec<Kept> = mends.map(|kept| Kept { state: None, ..kept }).collect();
+        // What workers have comes first: the others wait for it.
+        mended.sort_by_key(|kept| kept.job.state != State::Active);
+        for kept in mended {
+            self.save(&kept)?;
+            self.notes.push(Note::TakenBack { job: kept.job.id });
+        }
+        Ok(next)
     }
 
     pub(super) fn delete_job(&self, id: &str) -> Answer<()> {
         self.execute("DELETE FROM jobs WHERE id = ?1", &[&id]).map(drop)
     }
 
-    /// The jobs of a cron job that count for overlap.
-    pub(super) fn active(&self, cron: &str, counting: Counting) -> Answer<Vec<Active>> {
+    /// The jobs of a cron job that count for overlap, as far as they are read.
+    pub(super) fn active(&mut self, cron: &str, counting: Counting) -> Answer<Vec<Active>> {
         let sql = match counting {
             Counting::Active => {
-                "SELECT body, blocked FROM jobs WHERE cron = ?1 AND ended_at IS NULL AND state = 'active'"
+                "SELECT body, blocked, id FROM jobs WHERE cron = ?1 AND ended_at IS NULL AND state = 'active' LIMIT ?2"
             }
-            Counting::Unfinished => "SELECT body, blocked FROM jobs WHERE cron = ?1 AND ended_at IS NULL",
+            Counting::Unfinished => {
+                "SELECT body, blocked, id FROM jobs WHERE cron = ?1 AND ended_at IS NULL \
+                 AND state <> 'unreadable' LIMIT ?2"
+            }
         };
         let of = |kept: Kept| Active {
             job_id: kept.job.id,
             scheduled: kept.job.cron.and_then(|cron| cron.scheduled),
         };
-        Ok(self.jobs(sql, &[&cron])?.into_iter().map(of).collect())
+        Ok(self.jobs(sql, &[&cron, &(ACTIVE_MAX as u64)])?.jobs.into_iter().map(of).collect())
     }
 
-    /// How many jobs of a cron job wait for a worker.
+    /// How many jobs of a cron job wait for a worker, as far as they are counted.
     pub(super) fn waiting(&self, cron: &str) -> Answer<u64> {
-        let sql = "SELECT count(*) FROM jobs WHERE cron = ?1 AND ended_at IS NULL AND state = 'available'";
-        self.one(sql, &[&cron], |row| row.get(0)).map(|count| count.unwrap_or(0))
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE cron = ?1 AND ended_at IS NULL \
+                   AND state = 'available' LIMIT ?2)";
+        self.one(sql, &[&cron, &(WAITING_MAX as u64)], |row| row.get(0)).map(|count| count.unwrap_or(0))
     }
 
     pub(super) fn open_queue(&mut self, name: &str, now: Timestamp) -> Answer<()> {
@@ -319,7 +385,7 @@ impl<'t> Desk<'t> {
 impl Kept {
     /// Whether others waited for it when it was read.
     fn held_the_turn(&self) -> bool {
-        self.job.cron.is_some() && is_in_play(self.state) && !self.blocked
+        self.job.cron.is_some() && self.state.is_some_and(is_in_play) && !self.blocked
     }
 }
 
@@ -330,7 +396,12 @@ fn is_in_play(state: State) -> bool {
 pub(super) fn kept(row: &Row<'_>) -> rusqlite::Result<Kept> {
     let mut job: Job = body(row)?;
     job.told = Some(job.state);
-    Ok(Kept { state: job.state, blocked: row.get(1)?, job })
+    Ok(Kept { state: Some(job.state), blocked: row.get(1)?, job })
+}
+
+/// A row that cannot be read is left out of a list, which says so in the log only.
+pub(super) fn left_out(error: &rusqlite::Error) {
+    tracing::warn!(%error, "a row was left out of a list");
 }
 
 /// The first column, which is JSON.

@@ -13,7 +13,8 @@ use crate::store::{
     Answer, Beat, Beaten, Change, Changed, Fetch, Queue, Retention, Rules, Worker, WorkerState,
 };
 
-use super::desk::{Desk, body};
+use super::desk::{Desk, body, left_out};
+use super::webhooks;
 
 pub(super) fn change(
     desk: &mut Desk<'_>,
@@ -30,11 +31,10 @@ pub(super) fn change(
 }
 
 pub(super) fn fetch(desk: &mut Desk<'_>, rules: &Rules, fetch: &Fetch, now: Timestamp) -> Answer<Vec<Job>> {
-    if let Some(id) = &fetch.worker_id {
-        let worker: Option<Worker> = desk.one("SELECT body FROM workers WHERE id = ?1", &[id], body)?;
-        if worker.is_some_and(|worker| !worker.takes_jobs()) {
-            return Ok(Vec::new());
-        }
+    if let Some(id) = &fetch.worker_id
+        && worker(desk, id)?.is_some_and(|worker| !worker.takes_jobs())
+    {
+        return Ok(Vec::new());
     }
     let mut claimed = Vec::new();
     for queue in &fetch.queues {
@@ -42,32 +42,47 @@ pub(super) fn fetch(desk: &mut Desk<'_>, rules: &Rules, fetch: &Fetch, now: Time
         if paused == Some(true) {
             continue;
         }
-        let sql = "SELECT body, blocked FROM jobs WHERE queue = ?1 AND state = 'available' AND blocked = 0 \
+        let sql = "SELECT body, blocked, id FROM jobs WHERE queue = ?1 AND state = 'available' AND blocked = 0 \
                    ORDER BY priority DESC, seq LIMIT ?2";
-        let left = fetch.count.saturating_sub(claimed.len());
-        for mut kept in desk.jobs(sql, &[queue, &(left as u64)])? {
-            // It may have expired a moment ago.
-            let mut events = kept.job.advance(luck(), now);
-            if kept.job.state == State::Available {
-                let worker = fetch.worker_id.as_deref();
-                events.extend(kept.job.claim(worker, fetch.visibility_ms, rules.defaults, now));
+        for _ in 0..LOOKS_MAX {
+            let left = fetch.count.saturating_sub(claimed.len());
+            if left == 0 {
+                return Ok(claimed);
             }
-            desk.save(&kept)?;
-            desk.tell(events)?;
-            if kept.job.state == State::Active {
-                claimed.push(kept.job);
+            let found = desk.jobs(sql, &[queue, &(left as u64)])?;
+            let stood_in_the_way = found.looked_at - found.jobs.len();
+            for mut kept in found.jobs {
+                // It may have expired a moment ago.
+                let mut events = kept.job.advance(luck(), now);
+                if kept.job.state == State::Available {
+                    let worker = fetch.worker_id.as_deref();
+                    events.extend(kept.job.claim(worker, fetch.visibility_ms, rules.defaults, now));
+                }
+                desk.save(&kept)?;
+                desk.tell(events)?;
+                if kept.job.state == State::Active {
+                    claimed.push(kept.job);
+                }
             }
-        }
-        if claimed.len() >= fetch.count {
-            break;
+            if stood_in_the_way == 0 {
+                break;
+            }
         }
     }
     Ok(claimed)
 }
 
+/// How often a fetch looks at a queue for what stands behind jobs that are set aside. The next fetch goes on.
+const LOOKS_MAX: usize = 4;
+
+/// A worker that was heard of. One whose row cannot be read is as good as unknown: its next heartbeat says all anew.
+fn worker(desk: &Desk<'_>, id: &str) -> Answer<Option<Worker>> {
+    let found = desk.one("SELECT body FROM workers WHERE id = ?1", &[&id], |row| Ok(body(row)))?;
+    Ok(found.and_then(|worker| worker.inspect_err(left_out).ok()))
+}
+
 pub(super) fn beat(desk: &mut Desk<'_>, rules: &Rules, beat: &Beat, now: Timestamp) -> Answer<Beaten> {
-    let known: Option<Worker> =
-        desk.one("SELECT body FROM workers WHERE id = ?1", &[&beat.worker_id], body)?;
+    let known = worker(desk, &beat.worker_id)?;
     let is_new = known.as_ref().is_none_or(|worker| worker.dead);
     let took_none = known.as_ref().is_some_and(|worker| !worker.takes_jobs());
     let worker = heard(known, beat, now);
@@ -76,7 +91,8 @@ pub(super) fn beat(desk: &mut Desk<'_>, rules: &Rules, beat: &Beat, now: Timesta
     }
     let mut beaten = Beaten { state: worker.state, extended: 0, cancelled: Vec::new(), lost: Vec::new() };
     for id in &beat.jobs {
-        let Some(mut kept) = desk.job(id)? else {
+        let sql = "SELECT body, blocked, id FROM jobs WHERE id = ?1";
+        let Some(mut kept) = desk.jobs(sql, &[id])?.jobs.pop() else {
             beaten.lost.push(id.clone());
             continue;
         };
@@ -109,8 +125,7 @@ pub(super) fn beat(desk: &mut Desk<'_>, rules: &Rules, beat: &Beat, now: Timesta
 }
 
 pub(super) fn direct(desk: &mut Desk<'_>, id: &str, state: WorkerState, now: Timestamp) -> Answer<Worker> {
-    let worker: Option<Worker> = desk.one("SELECT body FROM workers WHERE id = ?1", &[&id], body)?;
-    let (worker, event, dies_at) = directed(worker, id, state, now)?;
+    let (worker, event, dies_at) = directed(worker(desk, id)?, id, state, now)?;
     desk.tell([event])?;
     desk.note(Note::Ready(None));
     desk.save_worker(&worker, dies_at)?;
@@ -119,27 +134,36 @@ pub(super) fn direct(desk: &mut Desk<'_>, id: &str, state: WorkerState, now: Tim
 
 /// Carries out what time alone has changed about jobs and workers.
 pub(super) fn advance(desk: &mut Desk<'_>, now: Timestamp) -> Answer<bool> {
-    let sql = "SELECT body, blocked FROM jobs WHERE due_at <= ?1 ORDER BY due_at LIMIT ?2";
+    let sql = "SELECT body, blocked, id FROM jobs WHERE due_at <= ?1 ORDER BY due_at LIMIT ?2";
     let due = desk.jobs(sql, &[&now.as_millisecond(), &(ADVANCE_MAX as u64)])?;
-    let more = due.len() == ADVANCE_MAX;
-    for mut kept in due {
+    let more = due.looked_at == ADVANCE_MAX;
+    for mut kept in due.jobs {
         let events = kept.job.advance(luck(), now);
         desk.save(&kept)?;
         desk.tell(events)?;
     }
-    let sql = "SELECT body FROM workers WHERE dies_at <= ?1 LIMIT ?2";
-    let silent: Vec<Worker> = desk.many(sql, &[&now.as_millisecond(), &(DEATHS_MAX as u64)], body)?;
+    let sql = "SELECT body, id FROM workers WHERE dies_at <= ?1 LIMIT ?2";
+    let silent = desk.many(sql, &[&now.as_millisecond(), &(DEATHS_MAX as u64)], |row| {
+        Ok((row.get::<_, String>(1)?, body(row)))
+    })?;
     let more = more || silent.len() == DEATHS_MAX;
-    for worker in silent {
-        bury(desk, worker, now)?;
+    for (id, worker) in silent {
+        match worker {
+            Ok(worker) => bury(desk, worker, now)?,
+            // Its jobs come back by their visibility timeouts.
+            Err(error) => {
+                tracing::error!(worker = id, %error, "a worker cannot be read and is forgotten");
+                desk.execute("DELETE FROM workers WHERE id = ?1", &[&id])?;
+            }
+        }
     }
     Ok(more)
 }
 
 /// A worker has been silent for too long: its jobs go back.
 fn bury(desk: &mut Desk<'_>, mut worker: Worker, now: Timestamp) -> Answer<()> {
-    let sql = "SELECT body, blocked FROM jobs WHERE worker = ?1";
-    for mut kept in desk.jobs(sql, &[&worker.worker_id])? {
+    let sql = "SELECT body, blocked, id FROM jobs WHERE worker = ?1";
+    for mut kept in desk.jobs(sql, &[&worker.worker_id])?.jobs {
         let events = kept.job.lose_worker(luck(), now);
         desk.save(&kept)?;
         desk.tell(events)?;
@@ -199,27 +223,33 @@ pub(super) fn prune(desk: &mut Desk<'_>, keep: &Retention, now: Timestamp) -> An
          ORDER BY dead_at DESC LIMIT ?2 OFFSET ?1)",
         &[&keep.dead_max, &most],
     )?;
-    let events = desk.execute(
+    let number = |row: &rusqlite::Row<'_>| row.get::<_, u64>(0);
+    let events = desk.many(
         // The oldest come first: once one is young enough, so are all.
         "DELETE FROM events WHERE seq IN (SELECT seq FROM (SELECT seq, at FROM events ORDER BY seq LIMIT ?2) \
-         WHERE at < ?1)",
+         WHERE at < ?1) RETURNING seq",
         &[&before(keep.events_days), &most],
+        number,
     )?;
-    let too_many_events = desk.execute(
+    let too_many_events = desk.many(
         "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE seq <= \
-         (SELECT max(seq) FROM events) - ?1 ORDER BY seq LIMIT ?2)",
+         (SELECT max(seq) FROM events) - ?1 ORDER BY seq LIMIT ?2) RETURNING seq",
         &[&keep.events_max, &most],
+        number,
     )?;
+    webhooks::forget(desk, &[&events[..], &too_many_events[..]].concat(), now)?;
     let occurrences = desk.execute(
         "DELETE FROM occurrences WHERE (cron, scheduled, kind) IN \
          (SELECT cron, scheduled, kind FROM occurrences WHERE actual < ?1 LIMIT ?2)",
         &[&before(keep.occurrences_days), &most],
     )?;
     let workers = desk.execute(
-        "DELETE FROM workers WHERE dies_at IS NULL AND json_extract(body, '$.last_seen') < ?1",
+        // One that cannot be read is forgotten too.
+        "DELETE FROM workers WHERE dies_at IS NULL \
+         AND coalesce(CASE WHEN json_valid(body) THEN json_extract(body, '$.last_seen') END, '') < ?1",
         &[&crate::times::stamp(Timestamp::from_millisecond(before(keep.events_days)).unwrap_or(now))],
     )?;
-    let pruned = [ended, dead, too_many_dead, events, too_many_events, occurrences];
+    let pruned = [ended, dead, too_many_dead, events.len(), too_many_events.len(), occurrences];
     tracing::debug!(?pruned, workers, "forgot what was old");
     Ok(pruned.contains(&(most as usize)))
 }

@@ -14,7 +14,7 @@ use crate::store::{
     After, Answer, DeadStats, EventQuery, Events, JobFilter, PageRequest, Queue, Span, Stored, Worker,
 };
 
-use super::desk::{body, failed, many, one};
+use super::desk::{body, failed, left_out, many, one};
 
 /// A condition of a list, and the value in it.
 type Condition<'v> = (&'static str, &'v dyn ToSql);
@@ -39,8 +39,7 @@ impl List<'_> {
         &self,
         connection: &Connection,
         page: &PageRequest,
-        read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
-        key_of: impl Fn(&T) -> String,
+        read: impl Fn(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
     ) -> Answer<(Vec<T>, Page)> {
         let total = self.count(connection)?;
         let limit = page.limit.unwrap_or(u64::from(u32::MAX));
@@ -50,12 +49,16 @@ impl List<'_> {
         if let Some(cursor) = &page.cursor {
             values.push(cursor);
         }
-        let mut rows = many(connection, &self.page_sql(page.cursor.is_some()), &values, read)?;
+        let mut rows = many(connection, &self.page_sql(page.cursor.is_some()), &values, |row| {
+            Ok((read(row), row.get::<_, String>(row.as_ref().column_count() - 1)?))
+        })?;
         let more = rows.len() as u64 > limit;
         if more {
             rows.pop();
         }
-        let next = rows.last().filter(|_| more).map(key_of);
+        let next = rows.last().filter(|_| more).map(|(_, key)| key.clone());
+        // What cannot be read is left out, and the list goes on after it.
+        let rows = rows.into_iter().filter_map(|(row, _)| row.inspect_err(left_out).ok()).collect();
         Ok((rows, Page { total, limit: page.limit.unwrap_or(total), offset: page.offset, next }))
     }
 
@@ -110,14 +113,18 @@ pub(super) fn jobs(
     page: &PageRequest,
 ) -> Answer<(Vec<Job>, Page)> {
     let state = filter.state.map(State::name);
-    list_of_jobs(filter, state.as_ref()).page(connection, page, body, |job: &Job| job.id.clone())
+    list_of_jobs(filter, state.as_ref()).page(connection, page, body)
 }
 
 /// The latest job of each of these cron jobs: one look at an index for each.
 pub(super) fn latest_jobs(connection: &Connection, crons: &[String]) -> Answer<Vec<Job>> {
     let sql = "SELECT body FROM jobs INDEXED BY jobs_of_cron WHERE cron = ?1 ORDER BY id DESC LIMIT 1";
-    let latest = crons.iter().filter_map(|cron| one(connection, sql, &[cron], body).transpose());
-    latest.collect()
+    let mut latest = Vec::new();
+    for cron in crons {
+        let found = one(connection, sql, &[cron], |row| Ok(body(row)))?;
+        latest.extend(found.and_then(|job| job.inspect_err(left_out).ok()));
+    }
+    Ok(latest)
 }
 
 fn list_of_jobs<'v>(filter: &'v JobFilter, state: Option<&'v &'static str>) -> List<'v> {
@@ -156,7 +163,7 @@ pub(super) fn queues(connection: &Connection, page: &PageRequest) -> Answer<(Vec
     let (conditions, arms) = (Vec::new(), Vec::new());
     let list =
         List { table: "queues", key: "name", descending: false, columns, conditions, index: None, arms };
-    list.page(connection, page, queue, |queue| queue.name.clone())
+    list.page(connection, page, queue)
 }
 
 fn queue(row: &rusqlite::Row<'_>) -> rusqlite::Result<Queue> {
@@ -202,7 +209,7 @@ pub(super) fn workers(connection: &Connection, page: &PageRequest) -> Answer<(Ve
         index: None,
         arms,
     };
-    list.page(connection, page, body, |worker: &Worker| worker.worker_id.clone())
+    list.page(connection, page, body)
 }
 
 pub(super) fn crons(
@@ -210,7 +217,21 @@ pub(super) fn crons(
     enabled: Option<bool>,
     page: &PageRequest,
 ) -> Answer<(Vec<Cron>, Page)> {
-    list_of_crons(enabled.as_ref()).page(connection, page, body, |cron: &Cron| cron.definition.name.clone())
+    list_of_crons(enabled.as_ref()).page(connection, page, body)
+}
+
+/// Cron jobs after a name, and the name to go on after.
+pub(super) fn crons_after(
+    connection: &Connection,
+    name: Option<&str>,
+    most: usize,
+) -> Answer<(Vec<Cron>, Option<String>)> {
+    let sql = "SELECT body, name FROM crons WHERE name > ?1 ORDER BY name LIMIT ?2";
+    let rows = many(connection, sql, &[&name.unwrap_or_default(), &(most as u64)], |row| {
+        Ok((body(row), row.get::<_, String>(1)?))
+    })?;
+    let next = rows.last().filter(|_| rows.len() == most).map(|(_, name)| name.clone());
+    Ok((rows.into_iter().filter_map(|(cron, _)| cron.inspect_err(left_out).ok()).collect(), next))
 }
 
 fn list_of_crons(enabled: Option<&bool>) -> List<'_> {
@@ -229,7 +250,7 @@ pub(super) fn find_crons(
         conditions.push(("instr(name, ?) > 0", &text));
     }
     let list = List { conditions, ..list_of_crons(None) };
-    list.page(connection, page, body, |cron: &Cron| cron.definition.name.clone())
+    list.page(connection, page, body)
 }
 
 /// The cron jobs that fire next.
@@ -242,7 +263,9 @@ pub(super) fn soonest_crons(connection: &Connection, most: usize) -> Answer<Vec<
         if soonest.is_found(row.get(1).map_err(failed)?) {
             break;
         }
-        soonest.take(body(row).map_err(failed)?);
+        if let Ok(cron) = body(row).inspect_err(left_out) {
+            soonest.take(cron);
+        }
     }
     Ok(soonest.found())
 }
@@ -306,8 +329,8 @@ pub(super) fn dead_stats(connection: &Connection) -> Answer<DeadStats> {
     let pair = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
     let sql = "SELECT queue, count(*) FROM jobs WHERE dead_at IS NOT NULL GROUP BY queue ORDER BY queue";
     let by_queue: Vec<(String, u64)> = many(connection, sql, &[], pair)?;
-    let sql = "SELECT coalesce(json_extract(body, '$.error.type'), 'unknown') AS kind, count(*) FROM jobs \
-               WHERE dead_at IS NOT NULL GROUP BY kind ORDER BY kind";
+    let sql = "SELECT coalesce(CASE WHEN json_valid(body) THEN json_extract(body, '$.error.type') END, 'unknown') \
+               AS kind, count(*) FROM jobs WHERE dead_at IS NOT NULL GROUP BY kind ORDER BY kind";
     let by_error_type = many(connection, sql, &[], pair)?;
     let sql = "SELECT min(dead_at), max(dead_at) FROM jobs WHERE dead_at IS NOT NULL";
     let ends: Option<(Option<i64>, Option<i64>)> =
@@ -355,7 +378,7 @@ pub(super) fn events(connection: &Connection, query: &EventQuery) -> Answer<Even
         }
         (cursor, _) => cursor,
     };
-    Ok(Events { events: found, first, through: looked, cursor, has_more: looked < last })
+    Ok(Events { events: found, through: looked, cursor, has_more: looked < last })
 }
 
 fn read_event(row: &rusqlite::Row<'_>) -> rusqlite::Result<Stored> {

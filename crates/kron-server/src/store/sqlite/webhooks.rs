@@ -43,6 +43,17 @@ pub(super) fn change(desk: &mut Desk<'_>, id: &str, change: Change, now: Timesta
     Ok(webhook)
 }
 
+/// Counts events that are no longer kept for the webhooks that had not come to them.
+pub(super) fn forget(desk: &mut Desk<'_>, forgotten: &[u64], now: Timestamp) -> Answer<()> {
+    for webhook in all(desk.connection())? {
+        if let Some(misses) = webhook.misses(forgotten) {
+            tracing::warn!(webhook = webhook.id, "events were forgotten before a webhook was told of them");
+            change(desk, &webhook.id, misses, now)?;
+        }
+    }
+    Ok(())
+}
+
 fn remember(desk: &Desk<'_>, id: &str, delivery: &Delivery) -> Answer<()> {
     let sql = "INSERT INTO deliveries (webhook, number, body) VALUES (?1, ?2, ?3) \
                ON CONFLICT (webhook, number) DO UPDATE SET body = ?3";
