@@ -32,7 +32,7 @@ before(async () => {
   mkdirSync(join(home, "krontabs"), { mode: 0o755 });
   writeFileSync(join(home, "out.log"), "", { mode: 0o644 });
   writeFileSync(join(home, "krontabs", "jobs"), [
-    `@every 2s @policy(deadline=1m) name=pulse command="printf '${HOSTILE}\\n' >> ${join(home, "out.log")}" shell=true stdout=file:${join(home, "out.log")}`,
+    `@every 2s @policy(concurrency=allow,deadline=1m) name=pulse command="printf '${HOSTILE}\\n' >> ${join(home, "out.log")}" shell=true stdout=file:${join(home, "out.log")}`,
     "@every 3s @policy(concurrency=forbid,deadline=1s) name=slow command=\"/bin/sleep 5\"",
     "0 2 * * * @tz(Europe/Paris) @win(after,1h) @dist(normal) name=backup command=/bin/true description=\"Every night\"",
     "@every 4s @policy(deadline=1m) name=flaky command=\"exit 3\" shell=true",

@@ -13,6 +13,7 @@
 //! | O11 | nothing that was told is lost |
 //! | O12 | whoever asks is answered |
 //! | O13 | a krond that is to wait for its runs, or to end them, leaves none |
+//! | O14 | a job that was told to be paused starts no period, and stays so until somebody resumes it |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -94,12 +95,28 @@ struct Subject {
     reopened: BTreeSet<RunId>,
     /// An operator has asked to accept the clock, and it may have been done.
     accepting: bool,
+    /// Whether it is paused, as was told.
+    paused: bool,
+    /// Somebody has asked to pause or to resume it: it may have been done, though nobody was told.
+    pausing: Pausing,
     /// Somebody has deleted its file, and that is not found out yet.
     deleted: bool,
     /// Somebody has damaged its file, and nothing else was written since.
     damaged: bool,
     /// Periods judged since the faults ended.
     judged: u64,
+}
+
+/// What is known of somebody's wish to pause a job, or to resume it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Pausing {
+    /// What was told of it is so.
+    #[default]
+    Known,
+    /// Nobody has answered yet.
+    Asked,
+    /// Its file may say otherwise, or may not be durable: it was refused or failed, or was found out by reading.
+    Unsure,
 }
 
 /// An outcome, as told.
@@ -214,7 +231,9 @@ impl Checker {
         let line = &self.lines[version];
         let extra = if line.overlap == Overlap::Replace { 130 } else { 61 };
         let (opens, closes) = line.bounds(period);
-        if second < chosen {
+        if self.subjects[job].paused {
+            self.fail("O14", format!("j{job} is paused and starts period {period} at {second}"));
+        } else if second < chosen {
             self.fail("O3", format!("j{job} starts period {period} at {second}, before its time {chosen}"));
         } else if second > chosen + line.deadline + extra {
             let text =
@@ -322,6 +341,37 @@ impl Checker {
         subject.forget_after(mark);
     }
 
+    /// Somebody asks to pause it, or to resume it. Who is about to be resumed may start from now on.
+    pub(crate) fn pause_asked(&mut self, job: usize, pause: bool) {
+        let subject = &mut self.subjects[job];
+        subject.paused &= pause;
+        subject.pausing = Pausing::Asked;
+    }
+
+    /// What was asked for is done.
+    pub(crate) fn paused(&mut self, job: usize, paused: bool) {
+        let subject = &mut self.subjects[job];
+        subject.paused = paused;
+        subject.pausing = Pausing::Known;
+    }
+
+    /// What was asked for is not done, as far as krond knows, or nobody was told.
+    pub(crate) fn unsure_paused(&mut self, job: usize, is_paused: bool) {
+        let subject = &mut self.subjects[job];
+        subject.paused = is_paused;
+        subject.pausing = Pausing::Unsure;
+    }
+
+    /// Whether somebody waits to be told that it is paused, or resumed.
+    pub(crate) fn is_pausing(&self, job: usize) -> bool {
+        self.subjects[job].pausing == Pausing::Asked
+    }
+
+    /// Whether it is paused, as was told.
+    pub(crate) fn is_paused(&self, job: usize) -> bool {
+        self.subjects[job].paused
+    }
+
     pub(crate) fn deleted(&mut self, job: usize) {
         self.subjects[job].deleted = true;
     }
@@ -347,7 +397,14 @@ impl Checker {
     }
 
     /// The daemon has read the job's file, which had these bytes.
-    pub(crate) fn loaded(&mut self, job: usize, bytes: Option<&[u8]>, read: Read, watermark: Option<i64>) {
+    pub(crate) fn loaded(
+        &mut self,
+        job: usize,
+        bytes: Option<&[u8]>,
+        read: Read,
+        watermark: Option<i64>,
+        paused: bool,
+    ) {
         match read {
             Read::Unreadable => {}
             Read::Fenced => {
@@ -357,6 +414,7 @@ impl Checker {
                 subject.told.clear();
                 subject.damaged = false;
                 subject.notice_accepted(watermark);
+                self.unsure_paused(job, paused);
             }
             Read::Missing { fenced } => {
                 let subject = &mut self.subjects[job];
@@ -376,6 +434,7 @@ impl Checker {
                 let subject = &mut self.subjects[job];
                 subject.notice_accepted(watermark);
                 subject.watermark = subject.watermark.max(watermark);
+                self.unsure_paused(job, paused);
             }
             Read::Found => {
                 let value = bytes.and_then(|bytes| serde_json::from_slice(bytes).ok());
@@ -392,7 +451,7 @@ impl Checker {
         let subject = &mut self.subjects[job];
         let watermark = time(&state["LastHandledPeriodID"]);
         subject.notice_accepted(watermark);
-        subject.deleted = false;
+        // Where it was deleted, what stands there again may not be durable: only a write that has succeeded is.
         let list = |key: &str| state[key].as_array().cloned().unwrap_or_default();
         let pending: Vec<i64> = list("Pending").iter().filter_map(time).collect();
         let is_handled = |period: i64| Some(period) <= watermark && !pending.contains(&period);
@@ -441,12 +500,23 @@ impl Checker {
         subject.told.retain(|run| runs.contains_key(run));
         subject.open = runs;
         subject.watermark = watermark;
+        let is_paused = state["Paused"].is_string();
+        let was_paused = std::mem::replace(&mut subject.paused, is_paused);
+        let is_sure = subject.pausing == Pausing::Known && !damaged;
+        if !is_sure {
+            subject.pausing = Pausing::Unsure;
+        }
         if let Some(period) = lost {
             self.fail("O11", format!("j{job}: the outcome of {period} was told and is lost: {state}"));
         } else if let Some(run) = vanished {
             self.fail("O11", format!("j{job}: {run:?} has neither a claim nor a result: {state}"));
         } else if let Some(run) = told_over {
             self.fail("O4", format!("j{job}: {run:?} was told to be over and is active again: {state}"));
+        } else if is_sure && is_paused != was_paused {
+            self.fail(
+                "O14",
+                format!("j{job} was told to be paused, {was_paused}, and that is lost: {state}"),
+            );
         }
     }
 
@@ -491,6 +561,9 @@ impl Checker {
         let Some(version) = self.subjects[job].version else { return };
         let (peace, _) = leeway(&self.lines[version]);
         let subject = &mut self.subjects[job];
+        if subject.paused || subject.pausing == Pausing::Asked {
+            return;
+        }
         subject.calm = Some((wall + peace, subject.watermark));
     }
 

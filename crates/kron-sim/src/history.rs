@@ -110,10 +110,11 @@ enum Act {
     Remove,
     ByHand,
     Accept,
+    Pause,
     Stranger,
 }
 
-const ACTS: [Act; 22] = [
+const ACTS: [Act; 23] = [
     Act::Kill,
     Act::Power,
     Act::Stop,
@@ -135,6 +136,7 @@ const ACTS: [Act; 22] = [
     Act::Remove,
     Act::ByHand,
     Act::Accept,
+    Act::Pause,
     Act::Stranger,
 ];
 
@@ -269,8 +271,9 @@ impl Nemesis<'_> {
     }
 
     fn act(&mut self, world: &mut World, act: Act) {
-        use Act::{Accept, ByHand, Edit, Remove, Sleep, Stall, Stop};
-        if world.is_asleep() && matches!(act, Accept | ByHand | Edit | Remove | Sleep | Stall | Stop) {
+        use Act::{Accept, ByHand, Edit, Pause, Remove, Sleep, Stall, Stop};
+        if world.is_asleep() && matches!(act, Accept | ByHand | Edit | Pause | Remove | Sleep | Stall | Stop)
+        {
             return;
         }
         self.tally.faults += 1;
@@ -380,6 +383,13 @@ impl Nemesis<'_> {
                     world.accept_clock(job);
                 }
             }
+            Act::Pause => {
+                let job = self.job(world);
+                if !world.checker.is_pausing(job) {
+                    self.tally.pauses += 1;
+                    world.pause(job, !world.checker.is_paused(job));
+                }
+            }
             Act::Stranger => world.stranger(),
         }
     }
@@ -435,6 +445,9 @@ impl Nemesis<'_> {
             if world.checker.is_ahead(job, world.second()) {
                 world.accept_clock(job);
                 self.tally.accepted += 1;
+            }
+            if world.checker.is_paused(job) {
+                world.pause(job, false);
             }
         }
         world.checker.heal();

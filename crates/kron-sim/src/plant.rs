@@ -26,11 +26,13 @@ pub enum Plant {
     NoAnchor,
     /// M10: nobody remembers what clocks showed when a period was handled.
     NoCivilTime,
+    /// M11: nobody remembers that a job was paused.
+    NoPause,
 }
 
 impl Plant {
-    /// All of them, M1 to M10.
-    pub const ALL: [Plant; 10] = [
+    /// All of them, M1 to M11.
+    pub const ALL: [Plant; 11] = [
         Plant::ReleaseFirst,
         Plant::NoDirectoryFlush,
         Plant::NoFileFlush,
@@ -41,9 +43,10 @@ impl Plant {
         Plant::FlushAgain,
         Plant::NoAnchor,
         Plant::NoCivilTime,
+        Plant::NoPause,
     ];
 
-    /// `M1` to `M10`.
+    /// `M1` to `M11`.
     #[must_use]
     pub fn name(self) -> String {
         format!("M{}", self as u8 + 1)

@@ -71,4 +71,6 @@ tally! {
     by_hand: "runs asked for by hand",
     /// Clocks accepted.
     accepted: "clocks accepted by an operator",
+    /// Jobs paused, and resumed.
+    pauses: "times somebody asked to pause a job, or to resume it",
 }

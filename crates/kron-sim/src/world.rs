@@ -100,7 +100,7 @@ pub(crate) struct Krond {
     is_writing: bool,
     children: BTreeMap<Ticket, (Slot, Option<ProcessId>)>,
     tick: Option<(u64, u64)>,
-    askers: BTreeMap<u64, usize>,
+    askers: BTreeMap<u64, Asking>,
     pub(crate) is_stopping: bool,
     /// It has decided to end, and nothing that is asked of it later is heard.
     has_decided: bool,
@@ -454,6 +454,7 @@ impl World {
             (Some(Plant::NoCivilTime), Loaded::Found(state)) => {
                 Loaded::Found(State { latest: None, ..state })
             }
+            (Some(Plant::NoPause), Loaded::Found(state)) => Loaded::Found(State { paused: None, ..state }),
             (_, loaded) => loaded,
         };
         let (read, runs) = match &loaded {
@@ -482,7 +483,13 @@ impl World {
                 Loaded::Unreadable(_) => None,
             };
             let watermark = watermark.map(|mark| mark.nominal().as_second());
-            self.checker.loaded(job, before.as_ref().map(|(bytes, _)| &bytes[..]), read, watermark);
+            let paused = match &loaded {
+                Loaded::Found(state) | Loaded::Missing(state) | Loaded::Fenced { state, .. } => {
+                    state.paused.is_some()
+                }
+                Loaded::Unreadable(_) => false,
+            };
+            self.checker.loaded(job, before.as_ref().map(|(bytes, _)| &bytes[..]), read, watermark, paused);
             self.note(2, job as u64, || format!("j{job} is loaded: {read:?}"));
         }
         Recovered { loaded, alive }
@@ -618,7 +625,7 @@ impl World {
             | Effect::Watch(slot, ..)
             | Effect::Signal(slot, ..) => Some(*slot),
             Effect::Answer(asker, _) => {
-                krond.askers.get(&asker.0).and_then(|job| krond.daemon.slot(&identity(*job)))
+                krond.askers.get(&asker.0).and_then(|asking| krond.daemon.slot(&identity(asking.job)))
             }
             Effect::Report(report) => subject(report).and_then(|entry| slot_of(entry, &krond.daemon)),
             Effect::Stopped => None,
@@ -702,13 +709,25 @@ impl World {
                     }
                 }
             }
-            Effect::Signal(_, run, process, signal) => self.signal(run, process, signal),
+            Effect::Signal(slot, run, process, signal) => {
+                let job = krond.daemon.job(slot).map(|(entry, ..)| job_of(entry));
+                self.signal(job, run, process, signal);
+            }
             Effect::Answer(asker, answer) => {
-                let job = krond.askers.remove(&asker.0);
+                let asking = krond.askers.remove(&asker.0);
                 self.note(6, asker.0, || format!("answer {}: {answer:?}", asker.0));
-                match (job, answer) {
-                    (Some(job), Ok(Done::Accepted(mark))) => {
+                match (asking, answer) {
+                    (Some(Asking { job, .. }), Ok(Done::Accepted(mark))) => {
                         self.checker.accepted(job, mark.nominal().as_second());
+                        self.disturbed(job);
+                    }
+                    (Some(Asking { job, .. }), Ok(Done::Paused(_))) => self.checker.paused(job, true),
+                    (Some(Asking { job, .. }), Ok(Done::Resumed(_))) => {
+                        self.checker.paused(job, false);
+                        self.disturbed(job);
+                    }
+                    (Some(Asking { job, was_paused: Some(was_paused) }), Err(_)) => {
+                        self.checker.unsure_paused(job, was_paused);
                         self.disturbed(job);
                     }
                     (Some(_), _) => {}
@@ -899,14 +918,15 @@ impl World {
         self.disk.borrow().surely_says(&file, |bytes| has(bytes, &claim) && has(bytes, &ticks))
     }
 
-    fn signal(&mut self, run: RunId, process: ProcessId, signal: Signal) {
+    fn signal(&mut self, job: Option<usize>, run: RunId, process: ProcessId, signal: Signal) {
         let by_pid = self.plant == Some(Plant::PidOnly);
         let delay = self.delay();
         let Some(found) = self.processes.get(&process.pid) else { return };
         if !by_pid && found.id != process {
             return;
         }
-        let is_own = found.run.is_some_and(|(_, of)| of == run);
+        // Which period it is for may have been read from a damaged file. Whose it is, and that it is this very process, may not.
+        let is_own = found.run.is_some_and(|(of, _)| Some(of) == job);
         let (id, ignores) = (found.id, found.ignores_term);
         self.note(11, u64::from(id.pid), || format!("{signal:?} to {id:?}"));
         if !is_own || id != process {
@@ -1062,19 +1082,38 @@ impl World {
         self.now = self.now.max(self.asleep_until).max(self.stalled_until);
     }
 
-    fn ask(&mut self, job: usize, command: impl FnOnce(Slot, Asker) -> Command) -> bool {
+    fn ask(&mut self, asking: Asking, command: impl FnOnce(Slot, Asker) -> Command) {
         self.last_asker += 1;
         let asker = Asker(self.last_asker);
-        let Some(krond) = &mut self.krond else { return false };
-        let Some(slot) = krond.daemon.slot(&identity(job)) else { return false };
-        krond.askers.insert(asker.0, job);
+        // Who has decided to end hears nobody any more.
+        let Some(krond) = self.krond.as_mut().filter(|krond| !krond.has_decided) else { return };
+        let Some(slot) = krond.daemon.slot(&identity(asking.job)) else { return };
+        krond.askers.insert(asker.0, asking);
         self.tell(Event::Command(command(slot, asker)));
-        true
+    }
+
+    /// Whether there is somebody who would hear what is asked about a job.
+    fn is_heard(&self, job: usize) -> bool {
+        let hears = |krond: &Krond| !krond.has_decided && krond.daemon.slot(&identity(job)).is_some();
+        self.krond.as_ref().is_some_and(hears)
     }
 
     pub(crate) fn run_by_hand(&mut self, job: usize) {
         self.note(16, job as u64, || format!("j{job} is to run by hand"));
-        self.ask(job, Command::Run);
+        self.ask(Asking { job, was_paused: None }, Command::Run);
+    }
+
+    /// Pauses a job, or lets it go on.
+    pub(crate) fn pause(&mut self, job: usize, pause: bool) {
+        if !self.is_heard(job) {
+            return;
+        }
+        self.note(22, job as u64, || format!("j{job} is to be paused: {pause}"));
+        let wall = self.second();
+        self.checker.disturb(job, wall);
+        let was_paused = Some(self.checker.is_paused(job));
+        self.checker.pause_asked(job, pause);
+        self.ask(Asking { job, was_paused }, if pause { Command::Pause } else { Command::Resume });
     }
 
     pub(crate) fn accept_clock(&mut self, job: usize) {
@@ -1082,7 +1121,7 @@ impl World {
         let wall = self.second();
         self.checker.disturb(job, wall);
         self.checker.accept_asked(job);
-        self.ask(job, Command::AcceptClock);
+        self.ask(Asking { job, was_paused: None }, Command::AcceptClock);
     }
 
     pub(crate) fn stop(&mut self, farewell: Farewell) {
@@ -1138,6 +1177,14 @@ impl World {
         self.note(21, job as u64, || format!("the file of j{job} is deleted: {done}"));
         done
     }
+}
+
+/// Who waits for an answer about a job.
+#[derive(Clone, Copy, Debug)]
+struct Asking {
+    job: usize,
+    /// Whether it was paused when somebody asked to pause or to resume it.
+    was_paused: Option<bool>,
 }
 
 thread_local! {

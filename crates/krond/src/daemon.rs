@@ -74,6 +74,9 @@ pub struct Daemon {
     last_ticket: u64,
     last: Option<Moment>,
     stopping: Option<Stopping>,
+    /// Who was not idle when it was last asked whether the daemon can end. Asked first again, or every end of a
+    /// million jobs would be a look at all the others.
+    busy: usize,
     pace: Pace,
 }
 
@@ -99,6 +102,7 @@ impl Daemon {
             last_ticket: 0,
             last: None,
             stopping: None,
+            busy: 0,
             pace: Pace::new(manners.start_rate),
         }
     }
@@ -414,9 +418,13 @@ impl Daemon {
             Farewell::Leave => job.is_quiet(),
             Farewell::Wait | Farewell::End => job.is_over(),
         };
-        if self.jobs.iter().flatten().all(is_idle) {
-            self.stopping = Some(Stopping::Done);
-            effects.push(Effect::Stopped);
+        let is_busy = |at: &usize| self.jobs[*at].as_ref().is_some_and(|job| !is_idle(job));
+        match (self.busy..self.jobs.len()).chain(0..self.busy).find(is_busy) {
+            Some(at) => self.busy = at,
+            None => {
+                self.stopping = Some(Stopping::Done);
+                effects.push(Effect::Stopped);
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! A line becomes an entry: a job and its command.
 
+use std::sync::LazyLock;
+
 use jiff::Timestamp;
 use kron_core::{Job, JobError, OPEN_MAX, Parameter, Window, WindowMode};
 use kron_schedule::{Dst, Duration, ParseError, Schedule, Zone};
@@ -49,6 +51,9 @@ impl Entry {
     }
 }
 
+/// The zone of those who name none. One table for all of them: there may be a million.
+static UTC: LazyLock<Zone> = LazyLock::new(Zone::utc);
+
 /// What became of a line.
 pub(crate) struct Reading {
     /// The entry, if there is no error in it.
@@ -93,7 +98,7 @@ pub(crate) fn read(number: usize, line: &str, source: &Source, zones: &Zones) ->
     lint(&modifiers, draft.as_ref(), &mut mistakes);
 
     reading.name.clone_from(&fields.name);
-    let zone = modifiers.zone.as_ref().map_or_else(Zone::utc, |zone| zone.value.clone());
+    let zone = modifiers.zone.as_ref().map_or(&*UTC, |zone| &zone.value).clone();
     let dst = modifiers.dst();
     if mistakes.iter().any(Mistake::is_error) {
         // There will be no job, but whether the schedule ever matches is still worth telling.

@@ -3,7 +3,7 @@ use kron_sim::run;
 /// Seeds that broke a promise when what was found was undone, in the simulator of that time. A change of the simulator
 /// makes other histories of them, so what was found is pinned elsewhere: as a scenario of krond's own that fails when it
 /// is undone, whatever the simulator is. Here they are only lived through once more.
-const FOUND: [(u64, &str, &str); 7] = [
+const FOUND: [(u64, &str, &str); 10] = [
     (
         5,
         "a new job in the place of a removed one was removed with it",
@@ -37,6 +37,21 @@ const FOUND: [(u64, &str, &str); 7] = [
     (
         307_089,
         "a run that is found while it is on its way, its clock having been accepted, is one run",
+        "the checker was wrong, and it is nowhere else",
+    ),
+    (
+        13_255,
+        "a run whose period was read from a damaged file is the job's own all the same",
+        "the checker was wrong, and it is nowhere else",
+    ),
+    (
+        24_153,
+        "who asks a krond that has decided to end is not heard, and not left waiting by it",
+        "the world was wrong: the host hears nobody after that",
+    ),
+    (
+        33_686,
+        "a file that was deleted, and stands there again by a write that a kill cut short, may be gone after a power cut",
         "the checker was wrong, and it is nowhere else",
     ),
 ];
