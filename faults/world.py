@@ -125,7 +125,7 @@ def binary(text):
     """A program that is given on the command line."""
     path = pathlib.Path(text)
     if not (path.is_file() and os.access(path, os.X_OK)):
-        raise argparse.ArgumentTypeError(f"there is no program at {text}: build it with cargo build -p krond")
+        raise argparse.ArgumentTypeError(f"there is no program at {text}: build it with cargo build")
     return path
 
 
