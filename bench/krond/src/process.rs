@@ -20,6 +20,11 @@ impl Daemon {
         Self { child, ended_by }
     }
 
+    /// Whether it has not ended by itself.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
     /// Seconds of processor time so far.
     pub fn cpu_seconds(&self) -> f64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
