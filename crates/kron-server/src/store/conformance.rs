@@ -487,6 +487,33 @@ fn old_things_are_forgotten_and_what_is_unfinished_is_not() {
 }
 
 #[test]
+fn of_too_many_dead_letters_the_newest_are_kept_however_many_came_at_once() {
+    in_every_store(|mut world| async move {
+        let mut dead = Vec::new();
+        for seconds in [1, 0, 0, 1, 0] {
+            world.wait(seconds);
+            let id = world.push(json!({"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}})).await;
+            world.fetch(1).await;
+            world.fail(&id).await;
+            dead.push(id);
+        }
+        let left = async |dead_max| {
+            let keep = Retention { dead_max, ..Retention::default() };
+            while world.store.prune(keep, world.now).await.unwrap() {}
+            let filter = JobFilter { dead: true, ..JobFilter::default() };
+            world.store.jobs(filter, all(), world.now).await.unwrap().0.into_iter().map(|job| job.id)
+        };
+        assert_eq!(left(5).await.count(), 5);
+        let four: Vec<String> = left(4).await.collect();
+        let has_the_newest = |left: &[String]| dead[3..].iter().all(|id| left.contains(id));
+        assert!(four.len() == 4 && has_the_newest(&four), "one of the old ones is gone");
+        let two: Vec<String> = left(2).await.collect();
+        assert!(two.len() == 2 && has_the_newest(&two));
+        assert_eq!(left(0).await.count(), 0);
+    });
+}
+
+#[test]
 fn of_too_many_events_the_newest_are_kept_and_webhooks_know_how_many_they_missed() {
     in_every_store(|world| async move {
         let new =

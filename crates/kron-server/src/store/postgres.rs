@@ -438,6 +438,26 @@ impl Postgres {
         Ok(true)
     }
 
+    /// Forgets dead letters that came before the newest ones that are kept. A bound is found first, in steps, since to walk
+    /// over all that are kept may take longer than a statement may.
+    async fn forget_early_dead(&self, kept: u64) -> Answer<bool> {
+        let (mut left, mut first) = (kept, (i64::MAX, String::new()));
+        while left > 0 {
+            let count = left.min(prune::COUNT_DEAD_MAX);
+            let Some(earliest) = read!(self.core, |desk| prune::dead_before(&mut desk, &first, count))?
+            else {
+                return Ok(false);
+            };
+            (left, first) = (left - count, earliest);
+        }
+        for _ in 0..prune::ROUNDS_MAX {
+            if !write!(self.core, |desk| prune::forget_dead(&mut desk, &first))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// The lease, if this node has it.
     async fn lease(&self) -> Option<Lease> {
         let mut lease = self.core.lease.clone();
@@ -646,6 +666,7 @@ impl Store for Postgres {
         for (sql, bound) in prune::rows(&retention, now) {
             pruned.push(write!(self.core, |desk| prune::forget(&mut desk, sql, bound)));
         }
+        pruned.push(self.forget_early_dead(retention.dead_max).await);
         let old = prune::before(retention.events_days, now);
         let sql = prune::OLD_EVENTS;
         pruned.push(write!(self.core, |desk| prune::forget_events(&mut desk, sql, old, now)));

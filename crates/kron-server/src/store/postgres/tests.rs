@@ -436,6 +436,60 @@ fn a_worker_that_cannot_be_read_is_forgotten_and_others_are_buried() {
 }
 
 #[test]
+fn what_comes_back_to_life_while_old_things_are_forgotten_is_not_forgotten() {
+    with_database(|place| async move {
+        let node = Arc::new(node(&place).await);
+        let now = at("2026-01-01T00:00:00Z");
+        let mortal = json!({"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}});
+        let id = node.push(vec![job("q", mortal, now)]).await.unwrap().remove(0).id;
+        node.fetch(fetch("q", 1), now).await.unwrap();
+        node.change(&id, Change::Nack(crate::job::Nack::of("oops", "oops")), now).await.unwrap();
+        let beat = |about| Beat { worker_id: "b".into(), jobs: Vec::new(), visibility_ms: None, about };
+        node.beat(beat(Members::default()), now).await.unwrap();
+        let later = at("2026-03-01T00:00:00Z");
+        while node.advance(later).await.unwrap() {}
+
+        // Both are old and dead for all who look now, and what changes that is under way.
+        let mut desk = node.core.begin(&node.core.pool).await.unwrap();
+        jobs::change(&mut desk, &node.rules, &id, Change::Revive, later).await.unwrap();
+        jobs::beat(&mut desk, &node.rules, &beat(Members::default()), later).await.unwrap();
+        let pruning = Arc::clone(&node);
+        let pruned = tokio::spawn(async move {
+            let keep = Retention { dead_max: 0, ..Retention::default() };
+            pruning.prune(keep, later).await
+        });
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert!(matches!(desk.commit().await, Committed::Done(_)));
+        pruned.await.unwrap().unwrap();
+        assert_eq!(node.job(&id, later).await.unwrap().unwrap().state, State::Available);
+        let all = PageRequest { limit: None, cursor: None, offset: 0 };
+        assert_eq!(node.workers(all).await.unwrap().0.len(), 1, "and so is a worker that is heard of");
+    });
+}
+
+#[test]
+fn very_many_dead_letters_are_counted_in_steps() {
+    with_database(|place| async move {
+        let node = node(&place).await;
+        let now = at("2026-01-01T00:00:00Z");
+        let mut connection = PgConnection::connect(&place.url).await.unwrap();
+        // A hundred at a time.
+        connection
+            .execute("INSERT INTO jobs SELECT lpad(n::text, 6, '0'), 'discarded', 'q', 'a.b', 0, n, NULL, NULL, NULL, \
+                      false, false, 1767225600000 + n / 100, 1767225600000, NULL, '{}' \
+                      FROM generate_series(1, 25000) AS n; ANALYZE jobs")
+            .await
+            .unwrap();
+        let kept = prune::COUNT_DEAD_MAX * 2 + 50;
+        let keep = Retention { dead_max: kept, ..Retention::default() };
+        while node.prune(keep, now).await.unwrap() {}
+        let left: (i64, String) =
+            sqlx::query_as("SELECT count(*), min(id) FROM jobs").fetch_one(&mut connection).await.unwrap();
+        assert_eq!(left, (20_050, "004951".into()), "the newest, and as many as are kept");
+    });
+}
+
+#[test]
 fn a_lease_from_before_the_clock_was_set_back_has_no_longer_than_any_other() {
     with_database(|place| async move {
         let first = node(&place).await;
