@@ -31,9 +31,10 @@ const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '60s'; SET LOCAL statement_
 const SERVER_MIN: i32 = 150_000;
 
 /// A dump that was restored elsewhere brings events with it whose numbers are ahead of the transactions there. No step
-/// tells of anything, so it is early enough after all of them.
-const REBASE: &str = "UPDATE event_base SET base = (SELECT max(seq) + 1 FROM events) \
-                      WHERE (SELECT max(seq) FROM events) >= (pg_current_xact_id()::text::bigint << 20) + base";
+/// tells of anything, so it is early enough after all of them. The number of this transaction is no measure: servers that
+/// run beside it may have begun later and told already, while others that began with the old base have not.
+pub(super) const REBASE: &str = "UPDATE event_base SET base = (SELECT max(seq) + 1 FROM events) WHERE \
+     (SELECT max(seq) FROM events) >= (pg_snapshot_xmax(pg_current_snapshot())::text::bigint << 20) + base";
 
 /// Takes the steps that are missing. Programs of different versions can share the tables as long as the newer steps
 /// break nothing.

@@ -161,6 +161,25 @@ fn where_a_dump_was_restored_events_go_on_above_those_in_it() {
 }
 
 #[test]
+fn where_tables_are_changed_beside_servers_that_run_events_keep_their_numbers() {
+    with_database(|place| async move {
+        let node = node(&place).await;
+        let mut migration = PgConnection::connect(&place.url).await.unwrap();
+        // A step has given it its number, and then something is told under a greater one.
+        migration.execute("BEGIN; CREATE TABLE planted ()").await.unwrap();
+        node.pause("q", true, at("2026-01-01T00:00:00Z")).await.unwrap();
+        let told: bool =
+            sqlx::query_scalar("SELECT max(seq) >= pg_current_xact_id()::text::bigint << 20 FROM events")
+                .fetch_one(&mut migration)
+                .await
+                .unwrap();
+        assert!(told, "that is the case in question");
+        let moved = migration.execute(migrate::REBASE).await.unwrap().rows_affected();
+        assert_eq!(moved, 0, "those who have begun tell with the old base");
+    });
+}
+
+#[test]
 fn a_commit_that_was_not_answered_is_read_back() {
     with_database(|place| async move {
         let node = node(&place).await;
