@@ -22,6 +22,9 @@ use crate::times::stamp;
 /// The most webhooks. Each has one request on its way at most, so this bounds those too.
 pub const WEBHOOKS_MAX: usize = 100;
 
+/// What the log says of one whose row cannot be read.
+pub const UNREADABLE: &str = "a webhook cannot be read, and is told of nothing until it can";
+
 /// How many deliveries of a webhook are remembered.
 pub const DELIVERIES_KEPT: usize = 100;
 

@@ -188,9 +188,24 @@ fn what_cannot_be_read_keeps_nothing_from_being_counted_and_forgotten() {
         world.wait(31);
         while world.store.advance(world.now).await.unwrap() {}
         assert_eq!(world.database.execute("UPDATE workers SET body = '!' || body").await, 1);
+        let webhook = || Webhook::new("https://example.com/".into(), 0, Secret::new().unwrap(), world.now);
+        let (bad, good) = (webhook(), webhook());
+        for webhook in [&bad, &good] {
+            world.store.add_webhook(webhook.clone()).await.unwrap();
+        }
+        let damage = format!("UPDATE webhooks SET body = '!' || body WHERE id = '{}'", bad.id);
+        assert_eq!(world.database.execute(&damage).await, 1);
+        let served = world.store.webhooks().await.unwrap();
+        assert_eq!(served.iter().map(|it| &it.id).collect::<Vec<_>>(), [&good.id], "the other is served");
+        assert!(world.store.webhook(&bad.id).await.is_err(), "and who asks for it is told so");
+        let told = world.told("*").await as u64;
+        assert!(told > 0);
         world.wait(400 * 86_400);
         while world.prune().await {}
         assert_eq!(world.store.dead_stats().await.unwrap().total, 0);
         assert_eq!(world.store.workers(all()).await.unwrap().1.total, 0);
+        assert_eq!(world.told("*").await, 0);
+        let missed = world.store.webhook(&good.id).await.unwrap().unwrap().forgotten;
+        assert_eq!(missed, told, "the other knows what it has missed");
     });
 }

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use sqlx::Row;
 
 use crate::refusal::Refusal;
-use crate::webhook::{Change, DELIVERIES_KEPT, Delivery, WEBHOOKS_MAX, Webhook};
+use crate::webhook::{Change, DELIVERIES_KEPT, Delivery, UNREADABLE, WEBHOOKS_MAX, Webhook};
 
-use super::desk::{Desk, can_be, json};
+use super::desk::{Desk, body, can_be, json};
 use super::trouble::Outcome;
 
 pub(super) async fn add(desk: &mut Desk, webhook: &Webhook) -> Outcome<()> {
@@ -26,9 +26,24 @@ async fn save(desk: &mut Desk, webhook: &Webhook) -> Outcome<()> {
     desk.execute(sqlx::query(sql).bind(&webhook.id).bind(json(webhook))).await.map(drop)
 }
 
+/// All that can be read: one that cannot keeps no other from being told.
 pub(super) async fn all(desk: &mut Desk) -> Outcome<Vec<Webhook>> {
     // Ids that are made later sort later.
-    desk.bodies(sqlx::query("SELECT body FROM webhooks ORDER BY id")).await
+    readable(desk, "SELECT body, id FROM webhooks ORDER BY id").await
+}
+
+async fn readable(desk: &mut Desk, sql: &str) -> Outcome<Vec<Webhook>> {
+    let mut webhooks = Vec::new();
+    for row in desk.rows(sqlx::query(sql)).await? {
+        match body(&row) {
+            Ok(webhook) => webhooks.push(webhook),
+            Err(trouble) => {
+                let id: &str = row.try_get(1)?;
+                tracing::error!(webhook = id, error = trouble.refusal().message, message = UNREADABLE);
+            }
+        }
+    }
+    Ok(webhooks)
 }
 
 pub(super) async fn one(desk: &mut Desk, id: &str) -> Outcome<Option<Webhook>> {
@@ -59,8 +74,7 @@ pub(super) async fn change(desk: &mut Desk, id: &str, change: Change, now: Times
 
 /// Counts events that are no longer kept for the webhooks that had not come to them.
 pub(super) async fn forget(desk: &mut Desk, forgotten: &[u64], now: Timestamp) -> Outcome<()> {
-    let sql = "SELECT body FROM webhooks ORDER BY id FOR UPDATE";
-    for webhook in desk.readable::<Webhook>(sqlx::query(sql)).await? {
+    for webhook in readable(desk, "SELECT body, id FROM webhooks ORDER BY id FOR UPDATE").await? {
         if let Some(misses) = webhook.misses(forgotten) {
             tracing::warn!(webhook = webhook.id, "events were forgotten before a webhook was told of them");
             change(desk, &webhook.id, misses, now).await?;

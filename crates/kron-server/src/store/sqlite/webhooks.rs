@@ -5,7 +5,7 @@ use rusqlite::Connection;
 
 use crate::refusal::Refusal;
 use crate::store::Answer;
-use crate::webhook::{Change, DELIVERIES_KEPT, Delivery, WEBHOOKS_MAX, Webhook};
+use crate::webhook::{Change, DELIVERIES_KEPT, Delivery, UNREADABLE, WEBHOOKS_MAX, Webhook};
 
 use super::desk::{Desk, body, json, many};
 
@@ -23,9 +23,15 @@ fn save(desk: &Desk<'_>, webhook: &Webhook) -> Answer<()> {
     desk.execute(sql, &[&webhook.id, &json(webhook)]).map(drop)
 }
 
+/// All that can be read: one that cannot keeps no other from being told.
 pub(super) fn all(connection: &Connection) -> Answer<Vec<Webhook>> {
     // Ids that are made later sort later.
-    many(connection, "SELECT body FROM webhooks ORDER BY id", &[], body)
+    let sql = "SELECT body, id FROM webhooks ORDER BY id";
+    let rows = many(connection, sql, &[], |row| Ok((row.get::<_, String>(1)?, body::<Webhook>(row))))?;
+    let read = |(id, webhook): (String, rusqlite::Result<Webhook>)| {
+        webhook.inspect_err(|error| tracing::error!(webhook = id, %error, message = UNREADABLE)).ok()
+    };
+    Ok(rows.into_iter().filter_map(read).collect())
 }
 
 fn find(desk: &Desk<'_>, id: &str) -> Answer<Option<Webhook>> {
@@ -45,6 +51,9 @@ pub(super) fn change(desk: &mut Desk<'_>, id: &str, change: Change, now: Timesta
 
 /// Counts events that are no longer kept for the webhooks that had not come to them.
 pub(super) fn forget(desk: &mut Desk<'_>, forgotten: &[u64], now: Timestamp) -> Answer<()> {
+    if forgotten.is_empty() {
+        return Ok(());
+    }
     for webhook in all(desk.connection())? {
         if let Some(misses) = webhook.misses(forgotten) {
             tracing::warn!(webhook = webhook.id, "events were forgotten before a webhook was told of them");
