@@ -33,8 +33,11 @@ pub struct App {
     pub started: Instant,
     /// Becomes true when it is to end.
     pub ending: watch::Receiver<bool>,
-    /// Held by whoever reads time zones again.
-    pub refreshing: tokio::sync::Mutex<()>,
+    /// The reign of this node for which all plans are made by its time zones of now, if they are. Held by whoever reads time
+    /// zones again or makes those plans.
+    pub caught_up: tokio::sync::Mutex<Option<u64>>,
+    /// Some plans were not made, and are to be.
+    pub behind: tokio::sync::Notify,
     /// The latest events, for those who follow them.
     pub feed: Arc<Feed>,
     /// What is counted.
@@ -171,24 +174,22 @@ impl App {
             }
         };
         let mut reign = self.store.reign();
-        let mut caught_up = None;
         loop {
             let led = *reign.borrow_and_update();
-            if led.is_some() && led != caught_up {
-                match self.catch_up_with_zones().await {
-                    Ok(true) => caught_up = led,
-                    Ok(false) => {}
-                    Err(refusal) => {
-                        let message = "could not make all plans by the time zones of today";
-                        tracing::error!(error = refusal.message, message);
-                    }
-                }
-            }
-            let wait = if caught_up == led { ZONES_EVERY } else { BACK_OFF };
+            let is_through = match led {
+                None => true,
+                Some(led) => self.catch_up_with_zones(led).await.unwrap_or_else(|refusal| {
+                    let message = "could not make all plans by the time zones of today";
+                    tracing::error!(error = refusal.message, message);
+                    false
+                }),
+            };
+            let wait = if is_through { ZONES_EVERY } else { BACK_OFF };
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 heard = hangups.recv() => if heard.is_none() { return },
                 changed = reign.changed() => if changed.is_err() { return } else { continue },
+                () = self.behind.notified() => continue,
             }
             if let Err(refusal) = self.refresh_zones().await {
                 tracing::error!(error = refusal.message, "could not make all plans by the new time zones");

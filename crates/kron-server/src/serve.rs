@@ -63,7 +63,8 @@ pub async fn serve(settings: Settings, announce: impl FnOnce(&str, &Arc<App>)) -
         test_mode: settings.test_mode,
         started: instant(),
         ending,
-        refreshing: tokio::sync::Mutex::new(()),
+        caught_up: tokio::sync::Mutex::new(None),
+        behind: tokio::sync::Notify::new(),
         feed,
         metrics,
         dashboard: Dashboard::new(Guard::new(

@@ -45,9 +45,10 @@ impl App {
     ///
     /// # Errors
     ///
-    /// If the store failed. Then the rest of the plans is made when their cron jobs are looked at.
+    /// If the store failed. Then the rest of the plans is made by the loop that tries that again, as it is where this node
+    /// has not led for long enough.
     pub async fn refresh_zones(&self) -> Result<Refreshed, Refusal> {
-        let _one_at_a_time = self.refreshing.lock().await;
+        let mut caught_up = self.caught_up.lock().await;
         let zones = Arc::clone(&self.zones);
         let read = tokio::task::spawn_blocking(move || zones.refresh()).await;
         let changed: BTreeSet<String> = read.map_err(|error| Refusal::backend(&error))?.into_iter().collect();
@@ -55,7 +56,15 @@ impl App {
             // A million cron jobs are not read for nothing.
             return Ok(self.unchanged());
         }
-        let (mut refreshed, _) = self.plan_anew(&|zone| changed.contains(zone)).await?;
+        // However this ends, zones that were read once do not count as changed again.
+        let before = caught_up.take();
+        let planned = self.plan_anew(&|zone| changed.contains(zone)).await;
+        if matches!(planned, Ok((_, true))) {
+            *caught_up = before;
+        } else {
+            self.behind.notify_one();
+        }
+        let (mut refreshed, _) = planned?;
         refreshed.zones = changed.into_iter().collect();
         let Refreshed { database, zones, count, .. } = &refreshed;
         tracing::info!(%database, ?zones, moved = count, "time zones have changed");
@@ -63,14 +72,20 @@ impl App {
     }
 
     /// The same for a server that begins to lead: its time zones may have changed meanwhile, or be others than those of the
-    /// node that led before. Says whether it has led long enough to get through.
+    /// node that led before. It is done once in a reign. Says whether it has led long enough to get through.
     ///
     /// # Errors
     ///
     /// If the store failed.
-    pub async fn catch_up_with_zones(&self) -> Result<bool, Refusal> {
-        let _one_at_a_time = self.refreshing.lock().await;
+    pub async fn catch_up_with_zones(&self, reign: u64) -> Result<bool, Refusal> {
+        let mut caught_up = self.caught_up.lock().await;
+        if *caught_up == Some(reign) {
+            return Ok(true);
+        }
         let (_, is_through) = self.plan_anew(&|zone| zone != "UTC" && zone != "Etc/UTC").await?;
+        if is_through {
+            *caught_up = Some(reign);
+        }
         Ok(is_through)
     }
 

@@ -86,9 +86,10 @@ pub(super) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Ref
     Ok((kind, app.metrics.render(&gauges)).into_response())
 }
 
-/// Reads time zones again, and tells which cron jobs now run at another time.
+/// Reads time zones again, and tells which cron jobs now run at another time. A client that goes away stops it nowhere.
 pub(super) async fn refresh_zones(State(app): State<Arc<App>>, MaybeInput(_): MaybeInput) -> Answer {
-    ok(&app.refresh_zones().await?.view())
+    let refresh = tokio::spawn(async move { app.refresh_zones().await });
+    ok(&refresh.await.map_err(|error| Refusal::backend(&error))??.view())
 }
 
 /// The catalogue that errors point to.

@@ -378,6 +378,38 @@ fn a_server_that_was_not_there_when_time_zones_changed_finds_out() {
     wait_for("the plan", || text(&server.cron("noon")["next_run_at"]).contains("-02-29T11:00:00"));
 }
 
+#[test]
+fn plans_that_could_not_be_made_when_time_zones_changed_are_made_later() {
+    let home = Home::new();
+    let zones = tempfile::tempdir().unwrap();
+    put_zone(zones.path(), "Test/Place", PLUS_2, "2099a");
+    let settings = zones.path().join("settings.toml");
+    fs::write(&settings, format!("zoneinfo = {:?}\n", zones.path())).unwrap();
+    let server = home.start(&["--config", settings.to_str().unwrap()]);
+    let noon = cron("noon", "0 12 29 2 *", json!({"timezone": "Test/Place"}));
+    assert!(text(&server.register(noon)["next_run_at"]).contains("-02-29T10:00:00"), "by the old data");
+
+    let leads =
+        || !server.home().is_shared() || server.get("/kron/v1/cluster").is(200, "")["leader"].is_object();
+    wait_for("a leader", leads);
+    server.home().sql(PLANTED, PLANTED_IN_POSTGRES);
+    put_zone(zones.path(), "Test/Place", PLUS_1, "2099b");
+    server.post("/kron/v1/timezones/refresh", json!({})).is(500, "no plan can be written");
+    server.home().sql(REMOVED, REMOVED_IN_POSTGRES);
+    let same = server.post("/kron/v1/timezones/refresh", json!({})).is(200, "time zones can be read again");
+    assert_eq!(same["changed"], json!([]), "by now they are not news");
+    wait_for("the plan", || text(&server.cron("noon")["next_run_at"]).contains("-02-29T11:00:00"));
+}
+
+/// Lets no plan be written from now on, and again.
+const PLANTED: &str =
+    "CREATE TRIGGER planted BEFORE UPDATE ON crons BEGIN SELECT RAISE(ABORT, 'planted'); END";
+const REMOVED: &str = "DROP TRIGGER planted";
+const PLANTED_IN_POSTGRES: &str = "CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS \
+    $$ BEGIN RAISE EXCEPTION 'planted'; END $$; \
+    CREATE TRIGGER planted BEFORE UPDATE ON crons FOR EACH ROW EXECUTE FUNCTION planted()";
+const REMOVED_IN_POSTGRES: &str = "DROP TRIGGER planted ON crons; DROP FUNCTION planted";
+
 /// Waits until something is so.
 pub(crate) fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..3_000 {

@@ -92,6 +92,18 @@ impl Home {
         command.output().unwrap()
     }
 
+    /// Changes the database behind the server's back, which is SQLite's or PostgreSQL's.
+    pub(crate) fn sql(&self, sqlite: &str, postgres: &str) {
+        let Some(database) = &self.1 else {
+            let connection = rusqlite::Connection::open(self.data().join("kron.db")).unwrap();
+            connection.busy_timeout(PATIENCE).unwrap();
+            return connection.execute_batch(sqlite).unwrap();
+        };
+        let done =
+            Command::new("psql").args(["-v", "ON_ERROR_STOP=1", "-qX", "-c", postgres, database]).status();
+        assert!(done.unwrap().success(), "{postgres}");
+    }
+
     /// A settings file with that in it.
     pub(crate) fn settings(&self, text: &str) -> String {
         let path = self.0.path().join("settings.toml");
