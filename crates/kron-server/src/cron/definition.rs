@@ -92,6 +92,12 @@ impl Overlap {
         }
     }
 
+    /// Whether it is asked which jobs are active before the next is made.
+    #[must_use]
+    pub const fn minds_active(self) -> bool {
+        matches!(self, Overlap::CancelPrevious | Overlap::Skip)
+    }
+
     /// The same in the words of kron-core.
     pub(super) const fn policy(self) -> kron_core::Overlap {
         match self {

@@ -338,7 +338,7 @@ impl Cron {
     /// Whether it is asked which of its jobs are active before the next is made.
     #[must_use]
     pub fn minds_active(&self) -> bool {
-        matches!(self.definition.overlap, Overlap::CancelPrevious | Overlap::Skip)
+        self.definition.overlap.minds_active()
     }
 
     /// Whether its jobs wait for each other.

@@ -4,9 +4,10 @@ use std::thread;
 
 use jiff::Timestamp;
 use kron_zones::Zones;
+use serde::Deserialize;
 
 use crate::clock::floor_second;
-use crate::cron::{Active, Compiled, Cron, Registration, Turn};
+use crate::cron::{Active, Compiled, Cron, Overlap, Registration, Turn};
 use crate::job::Job;
 use crate::members::{Members, read_as};
 use crate::note::{Fired, Note};
@@ -96,7 +97,7 @@ pub(super) fn turn_due(
     let more = due.len() == TURNS_MAX;
     let mut questions = Vec::with_capacity(due.len());
     for (name, body) in due {
-        let active = desk.active(&name, rules.counting)?;
+        let active = if minds_active(&body) { desk.active(&name, rules.counting)? } else { Vec::new() };
         questions.push(Question { name, body, active });
     }
     for (question, decided) in questions.iter().zip(decide_all(&questions, zones, stamp, actual)) {
@@ -117,6 +118,20 @@ pub(super) fn turn_due(
         }
     }
     Ok(more)
+}
+
+/// Whether it matters which jobs of a cron job are active. Only that is read of it here; the rest is read on all processors.
+fn minds_active(body: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Glance {
+        definition: Policy,
+    }
+    #[derive(Deserialize)]
+    struct Policy {
+        overlap: Overlap,
+    }
+    // What cannot be read is told of by whoever reads all of it.
+    serde_json::from_str(body).is_ok_and(|Glance { definition }| definition.overlap.minds_active())
 }
 
 /// All that a decision about a cron job depends on.
@@ -170,7 +185,8 @@ fn settle(
     stamp: Timestamp,
     actual: Timestamp,
 ) -> Answer<()> {
-    let active = desk.active(&cron.definition.name, rules.counting)?;
+    let minds = cron.minds_active();
+    let active = if minds { desk.active(&cron.definition.name, rules.counting)? } else { Vec::new() };
     match look_at(cron, &active, zones, stamp, actual)? {
         Some((compiled, turn)) => carry_out(desk, zones, cron, &compiled, turn, actual),
         None => Ok(()),
