@@ -356,6 +356,11 @@ impl Job {
         Ok(vec![done])
     }
 
+    /// What is told of a job that was set aside and is back: whoever waits for work, wherever that is, hears of it by that.
+    pub fn comes_back(&mut self, now: Timestamp) -> Option<Event> {
+        (self.state == State::Available).then(|| self.enqueued(now))
+    }
+
     /// Undoes a claim of which its worker was never told.
     ///
     /// # Errors

@@ -407,7 +407,7 @@ impl Postgres {
     }
 
     /// Takes back some of the jobs that were set aside. Says whether there are more to look at.
-    async fn take_back(&self) -> Answer<bool> {
+    async fn take_back(&self, now: Timestamp) -> Answer<bool> {
         let after = self.aside.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let ids = read!(self.core, |desk| desk.aside(&after))?;
         let next = ids.last().filter(|_| ids.len() == TAKE_BACK_MAX).cloned();
@@ -415,7 +415,7 @@ impl Postgres {
         // Whatever comes of these, the next look goes on after them.
         *self.aside.lock().unwrap_or_else(PoisonError::into_inner) = next.unwrap_or_default();
         if !ids.is_empty() {
-            write!(self.core, |desk| desk.take_back(&ids))?;
+            write!(self.core, |desk| desk.take_back(&ids, now))?;
         }
         Ok(more)
     }
@@ -662,7 +662,7 @@ impl Store for Postgres {
     }
 
     async fn prune(&self, retention: Retention, now: Timestamp) -> Answer<bool> {
-        let mut pruned = vec![self.take_back().await];
+        let mut pruned = vec![self.take_back(now).await];
         for (sql, bound) in prune::rows(&retention, now) {
             pruned.push(write!(self.core, |desk| prune::forget(&mut desk, sql, bound)));
         }

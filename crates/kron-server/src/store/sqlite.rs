@@ -112,9 +112,9 @@ impl Sqlite {
     }
 
     /// Takes back some of the jobs that were set aside. Says whether there are more to look at.
-    async fn take_back(&self) -> Answer<bool> {
+    async fn take_back(&self, now: Timestamp) -> Answer<bool> {
         let after = self.aside.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let next = self.write(move |desk| desk.take_back(&after)).await?;
+        let next = self.write(move |desk| desk.take_back(&after, now)).await?;
         let more = next.is_some();
         *self.aside.lock().unwrap_or_else(PoisonError::into_inner) = next.unwrap_or_default();
         Ok(more)
@@ -328,7 +328,7 @@ impl Store for Sqlite {
     }
 
     async fn prune(&self, retention: Retention, now: Timestamp) -> Answer<bool> {
-        let taken_back = self.take_back().await;
+        let taken_back = self.take_back(now).await;
         let pruned = self.write(move |desk| jobs::prune(desk, &retention, now)).await;
         Ok(taken_back? | pruned?)
     }

@@ -27,6 +27,7 @@ fn a_job_that_was_set_aside_is_taken_back_once_it_can_be_read() {
         assert!(world.fetch(9).await.is_empty(), "nothing was mended");
 
         let waiter = world.store.bell().listen(&["default".into()]);
+        let enqueued = world.told("job.enqueued").await;
         world.mend(&[&busy, &ready, &later]).await;
         let copy = format!(
             "UPDATE jobs SET body = (SELECT body FROM jobs WHERE id = '{ready}') WHERE id = '{mixed_up}'"
@@ -34,6 +35,7 @@ fn a_job_that_was_set_aside_is_taken_back_once_it_can_be_read() {
         assert_eq!(world.database.execute(&copy).await, 1);
         assert!(!world.prune().await);
         tokio::time::timeout(PATIENCE, waiter.wait()).await.expect("whoever waits for work is woken");
+        assert_eq!(world.told("job.enqueued").await, enqueued + 1, "so that other nodes hear of it");
         is_due_after(3).await;
         assert_eq!(world.fetch(9).await, [ready.as_str()]);
         world.ack(&ready).await;

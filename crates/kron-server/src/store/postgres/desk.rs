@@ -258,14 +258,10 @@ impl Desk {
     }
 
     /// Takes back those of them that can be read again.
-    pub(super) async fn take_back(&mut self, ids: &[String]) -> Outcome<()> {
-        let sql = "WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock(key) FROM (SELECT DISTINCT \
-                   hashtextextended(cron, 6171) AS key FROM jobs WHERE id = ANY($1) AND cron IS NOT NULL ORDER BY key) \
-                   AS keys) SELECT jobs.body, jobs.blocked, jobs.id FROM jobs CROSS JOIN (SELECT count(*) FROM held) \
-                   AS held WHERE jobs.id = ANY($1) AND jobs.state = 'unreadable' ORDER BY jobs.id \
-                   FOR UPDATE OF jobs SKIP LOCKED";
+    pub(super) async fn take_back(&mut self, ids: &[String], now: Timestamp) -> Outcome<()> {
+        let sql = holding("AND jobs.state = 'unreadable'", "SKIP LOCKED");
         let mut mended = Vec::new();
-        for row in self.rows(sqlx::query(sql).bind(ids)).await? {
+        for row in self.rows(sqlx::query(&sql).bind(ids)).await? {
             let id: &str = row.try_get(2)?;
             // A body of another job would be written over that one.
             mended.extend(kept(&row).ok().filter(|kept| kept.job.id == id));
@@ -275,28 +271,24 @@ impl Desk {
         let (active, others): (Vec<Kept>, _) = mended.partition(|kept| kept.job.state == State::Active);
         for some in [active, others] {
             self.save_all(&some).await?;
-            self.notes.extend(some.into_iter().map(|kept| Note::TakenBack { job: kept.job.id }));
+            for mut kept in some {
+                self.tell(kept.job.comes_back(now));
+                self.notes.push(Note::TakenBack { job: kept.job.id });
+            }
         }
         Ok(())
     }
 
-    /// The rows of jobs, locked. Whoever changes a job of a cron job holds that first.
+    /// The rows of jobs, locked.
     async fn held(&mut self, ids: &[String]) -> Outcome<Vec<PgRow>> {
-        let sql = "WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock(key) FROM (SELECT DISTINCT \
-                   hashtextextended(cron, 6171) AS key FROM jobs WHERE id = ANY($1) AND cron IS NOT NULL ORDER BY key) \
-                   AS keys) SELECT jobs.body, jobs.blocked, jobs.id FROM jobs CROSS JOIN (SELECT count(*) FROM held) \
-                   AS held WHERE jobs.id = ANY($1) ORDER BY jobs.id FOR UPDATE OF jobs";
         let ids: Vec<&String> = ids.iter().filter(|id| can_be(id)).collect();
-        self.rows(sqlx::query(sql).bind(ids)).await
+        self.rows(sqlx::query(&holding("", "")).bind(ids)).await
     }
 
     /// The same, of those that are still due. What another node has in hand is left to it.
     pub(super) async fn due(&mut self, ids: &[String], now: Timestamp) -> Outcome<Vec<Kept>> {
-        let sql = "WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock(key) FROM (SELECT DISTINCT \
-                   hashtextextended(cron, 6171) AS key FROM jobs WHERE id = ANY($1) AND cron IS NOT NULL ORDER BY key) \
-                   AS keys) SELECT jobs.body, jobs.blocked, jobs.id FROM jobs CROSS JOIN (SELECT count(*) FROM held) \
-                   AS held WHERE jobs.id = ANY($1) AND jobs.due_at <= $2 ORDER BY jobs.id FOR UPDATE OF jobs SKIP LOCKED";
-        let rows = self.rows(sqlx::query(sql).bind(ids).bind(now.as_millisecond())).await?;
+        let sql = holding("AND jobs.due_at <= $2", "SKIP LOCKED");
+        let rows = self.rows(sqlx::query(&sql).bind(ids).bind(now.as_millisecond())).await?;
         self.take_in(&rows).await
     }
 
@@ -693,6 +685,16 @@ async fn answered<T>(asking: impl Future<Output = Result<T, sqlx::Error>>) -> Ou
         Ok(answer) => Ok(answer?),
         Err(_) => Err(Trouble::Silence),
     }
+}
+
+/// The statement that locks jobs of which more is true, and reads them. Whoever changes a job of a cron job holds that first.
+fn holding(such: &str, locked: &str) -> String {
+    format!(
+        "WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock(key) FROM (SELECT DISTINCT \
+         hashtextextended(cron, 6171) AS key FROM jobs WHERE id = ANY($1) AND cron IS NOT NULL ORDER BY key) \
+         AS keys) SELECT jobs.body, jobs.blocked, jobs.id FROM jobs CROSS JOIN (SELECT count(*) FROM held) \
+         AS held WHERE jobs.id = ANY($1) {such} ORDER BY jobs.id FOR UPDATE OF jobs {locked}"
+    )
 }
 
 fn is_in_play(state: State) -> bool {

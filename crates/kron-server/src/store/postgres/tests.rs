@@ -435,6 +435,26 @@ fn a_job_that_cannot_be_read_is_set_aside_and_keeps_nobody_waiting() {
 }
 
 #[test]
+fn whoever_waits_for_work_at_another_node_hears_of_what_is_taken_back() {
+    with_database(|place| async move {
+        let [here, there] = [node(&place).await, node(&place).await];
+        let now = at("2026-01-01T00:00:00Z");
+        let id = here.push(vec![job("q", json!({}), now)]).await.unwrap().remove(0).id;
+        let mut connection = PgConnection::connect(&place.url).await.unwrap();
+        connection.execute("UPDATE jobs SET body = '!' || body").await.unwrap();
+        assert!(here.fetch(fetch("q", 1), now).await.unwrap().is_empty());
+        let waiter = there.bell().listen(&["q".into()]);
+        // What was told before is heard before.
+        while tokio::time::timeout(Duration::from_secs(2), waiter.wait()).await.is_ok() {}
+        connection.execute("UPDATE jobs SET body = substr(body, 2)").await.unwrap();
+        here.prune(Retention::default(), now).await.unwrap();
+        tokio::time::timeout(PATIENCE, waiter.wait()).await.expect("it is woken");
+        let handed_out = there.fetch(fetch("q", 1), now).await.unwrap();
+        assert_eq!(handed_out.into_iter().map(|job| job.id).collect::<Vec<_>>(), [id]);
+    });
+}
+
+#[test]
 fn a_worker_that_cannot_be_read_is_forgotten_and_others_are_buried() {
     with_database(|place| async move {
         let node = node(&place).await;

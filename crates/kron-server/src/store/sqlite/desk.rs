@@ -253,7 +253,7 @@ impl<'t> Desk<'t> {
     }
 
     /// Takes back some of the jobs that were set aside, after an id: those that can be read again. Says where to go on.
-    pub(super) fn take_back(&mut self, after: &str) -> Answer<Option<String>> {
+    pub(super) fn take_back(&mut self, after: &str, now: Timestamp) -> Answer<Option<String>> {
         let sql =
             "SELECT body, blocked, id FROM jobs WHERE state = 'unreadable' AND id > ?1 ORDER BY id LIMIT ?2";
         let aside = self
@@ -264,8 +264,9 @@ impl<'t> Desk<'t> {
         let mut mended: Vec<Kept> = mends.map(|kept| Kept { state: None, ..kept }).collect();
         // What workers have comes first: the others wait for it.
         mended.sort_by_key(|kept| kept.job.state != State::Active);
-        for kept in mended {
+        for mut kept in mended {
             self.save(&kept)?;
+            self.tell(kept.job.comes_back(now))?;
             self.notes.push(Note::TakenBack { job: kept.job.id });
         }
         Ok(next)
