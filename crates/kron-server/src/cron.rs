@@ -75,10 +75,21 @@ impl Cron {
         cron
     }
 
-    /// The same cron job under another definition. What was due has been settled before.
+    /// Whether its plans stay as they are under another definition, since that has the same occurrences at the same times.
+    /// Then nothing need be settled before.
+    #[must_use]
+    pub fn keeps_its_plans(&self, definition: &Definition, enabled: bool) -> bool {
+        self.enabled == enabled
+            && self.definition.schedule_equals(definition)
+            && self.definition.spread_equals(definition)
+    }
+
+    /// The same cron job under another definition. What was due has been settled before, if its plans change.
     ///
     /// A schedule that has not changed goes on as it was; a changed one, and one that is enabled again,
-    /// counts from now, and what still waited for its chosen time is told of.
+    /// counts from now, and what still waited for its chosen time is told of. Where no plan changes, none is made: this
+    /// node may have other time zones than the one that leads, whose plans they are. For the same reason the watermark
+    /// follows no zone here.
     ///
     /// # Errors
     ///
@@ -91,6 +102,7 @@ impl Cron {
         now: Timestamp,
     ) -> Result<(Compiled, Turn), crate::refusal::Refusal> {
         let same = self.definition.schedule_equals(&definition);
+        let keeps_plans = self.keeps_its_plans(&definition, enabled);
         let anchor = if same { self.anchor } else { now };
         let compiled = definition.compile(anchor, zones)?;
         let mut turn = Turn::default();
@@ -100,13 +112,13 @@ impl Cron {
                 turn = self.give_up(&before, now);
             }
             self.count_from(&compiled, now);
-        } else {
-            self.follow_zone(&compiled);
         }
         self.definition = definition;
         self.enabled = enabled;
         self.anchor = anchor;
-        self.look_ahead(&compiled, now);
+        if !keeps_plans {
+            self.look_ahead(&compiled, now);
+        }
         Ok((compiled, turn))
     }
 

@@ -5,7 +5,7 @@ use kron_core::Job as Plan;
 use kron_schedule::{Dialect as CronDialect, Dst, Expr, Fold};
 use kron_zones::Zones;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::envelope::{self, is_name, read_args, read_type};
 use crate::job::{Job, Origin};
@@ -252,6 +252,15 @@ impl Definition {
         same_text(&self.cron) == same_text(&other.cron)
             && self.timezone == other.timezone
             && dst(self) == dst(other)
+    }
+
+    /// Whether both are spread alike, however that is written.
+    #[must_use]
+    pub fn spread_equals(&self, other: &Definition) -> bool {
+        let value = |definition: &Definition| {
+            definition.kron.as_ref().map(|kron| serde_json::from_str::<Value>(kron.get()).ok())
+        };
+        value(self) == value(other)
     }
 
     /// What was declared, as it would be written now, for a change to be laid over it.

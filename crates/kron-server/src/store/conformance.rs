@@ -487,6 +487,39 @@ fn old_things_are_forgotten_and_what_is_unfinished_is_not() {
 }
 
 #[test]
+fn a_registration_that_changes_no_plan_leaves_what_is_due_to_whoever_looks() {
+    in_every_store(|mut world| async move {
+        let nine = |more: Value| {
+            let mut nine = json!({"name": "nine", "cron": "0 9 * * *", "kron": {"deadline": "1h"}});
+            nine.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            nine
+        };
+        world.register(nine(json!({}))).await;
+        let plans = async |world: &World| {
+            let cron = world.store.cron("nine").await.unwrap().unwrap();
+            (cron.run_count, cron.watermark, cron.next_look, cron.next_run_at, cron.anchor)
+        };
+        let before = plans(&world).await;
+        world.wait(9 * 3_600 + 30);
+        world.register(nine(json!({"args": ["new"], "cron": "0  9 * * *"}))).await;
+        assert_eq!(plans(&world).await, before);
+        let mut change = Members::default();
+        change.put("description", &"at nine");
+        world.store.patch("nine", change, world.now).await.unwrap();
+        assert_eq!(plans(&world).await, before);
+        world.turn(0).await;
+        let jobs = world.of_cron("nine", None).await;
+        assert_eq!(jobs.len(), 1);
+        assert_eq!(jobs[0].args.get(), "[\"new\"]", "it fires under the new definition");
+
+        // Where a plan changes, what is due is settled first.
+        world.wait(86_400);
+        world.register(nine(json!({"kron": {"deadline": "2h"}}))).await;
+        assert_eq!(plans(&world).await.0, 2);
+    });
+}
+
+#[test]
 fn of_too_many_dead_letters_the_newest_are_kept_however_many_came_at_once() {
     in_every_store(|mut world| async move {
         let mut dead = Vec::new();

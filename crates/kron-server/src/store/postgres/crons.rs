@@ -35,8 +35,10 @@ pub(super) async fn register(
         desk.save_crons(&[&cron]).await?;
         return Ok((cron, compiled, true));
     };
-    settle_before_a_change(desk, rules, zones, &mut cron, now).await?;
     let enabled = enabled.unwrap_or(cron.enabled);
+    if !cron.keeps_its_plans(&definition, enabled) {
+        settle_before_a_change(desk, rules, zones, &mut cron, now).await?;
+    }
     let (compiled, turn) = cron.redefine(definition, enabled, zones, now)?;
     let (cron, compiled) = carry_out_one(desk, zones, (cron, compiled, turn), now).await?;
     Ok((cron, compiled, false))
@@ -61,10 +63,12 @@ pub(super) async fn patch(
     }
     let mut members = cron.definition.members();
     members.0.extend(lay_over(change)?.0);
-    let registration = Registration::read(members, zones, now)?;
-    settle_before_a_change(desk, rules, zones, &mut cron, now).await?;
-    let enabled = registration.enabled.unwrap_or(cron.enabled);
-    let (compiled, turn) = cron.redefine(registration.definition, enabled, zones, now)?;
+    let Registration { definition, enabled, .. } = Registration::read(members, zones, now)?;
+    let enabled = enabled.unwrap_or(cron.enabled);
+    if !cron.keeps_its_plans(&definition, enabled) {
+        settle_before_a_change(desk, rules, zones, &mut cron, now).await?;
+    }
+    let (compiled, turn) = cron.redefine(definition, enabled, zones, now)?;
     carry_out_one(desk, zones, (cron, compiled, turn), now).await
 }
 

@@ -580,8 +580,14 @@ fn whoever_registers_cron_jobs_keeps_nobody_from_taking_the_lease() {
         leads(&node).await;
         let (now, due) = (at("2026-01-01T00:00:30Z"), at("2026-01-01T00:05:00Z"));
         register(&node, "there", now).await;
-        for (name, now, is_free) in [("new", now, true), ("there", now, true), ("there", due, false)] {
-            let given = json!({"name": name, "cron": "*/5 * * * *", "type": "a.b"});
+        // What is due is left to the leader unless the schedule changes, and settled before if it does.
+        for (name, minutes, now, is_free) in [
+            ("new", 5, now, true),
+            ("there", 5, now, true),
+            ("there", 5, due, true),
+            ("there", 7, due, false),
+        ] {
+            let given = json!({"name": name, "cron": format!("*/{minutes} * * * *"), "type": "a.b"});
             let given = Members::read(given.to_string().as_bytes()).unwrap();
             let given = Registration::read(given, &node.zones, now).unwrap();
             let mut desk = node.core.begin(&node.core.pool).await.unwrap();
@@ -637,6 +643,55 @@ fn plans_are_made_anew_by_the_time_zones_of_the_node_that_leads_and_by_no_others
         // A node that believes that it leads does not.
         take_over(&place).await.unwrap();
         assert!(there.replan(names(), now).await.unwrap().is_none());
+    });
+}
+
+#[test]
+fn whoever_registers_or_patches_a_cron_job_where_time_zones_differ_leaves_the_plans_alone() {
+    with_database(|place| async move {
+        let open = async |zone: &str| {
+            Postgres::open(&place, rules(), "test".into(), zones_where_it_is(zone)).await.unwrap()
+        };
+        let here = open("Africa/Lagos").await;
+        leads(&here).await;
+        let [ahead, behind] = [open("Africa/Johannesburg").await, open("Etc/UTC").await];
+        let given = |more: serde_json::Value| {
+            let mut given = json!({"name": "nine", "cron": "0 9 * * *", "type": "a.b", "timezone": "Test/Place",
+                "overlap_policy": "allow", "kron": {"deadline": "1h"}});
+            given.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            Members::read(given.to_string().as_bytes()).unwrap()
+        };
+        let register = async |node: &Postgres, more, now| {
+            node.register(Registration::read(given(more), &node.zones, now).unwrap(), now).await.unwrap().0
+        };
+        let patch = async |node: &Postgres, change: serde_json::Value, now| {
+            let change = Members::read(change.to_string().as_bytes()).unwrap();
+            node.patch("nine", change, now).await.unwrap().0
+        };
+        let plans = |cron: &Cron| (cron.watermark, cron.label, cron.next_look, cron.next_run_at, cron.anchor);
+        register(&here, json!({}), at("2026-01-01T00:00:00Z")).await;
+        let nine = at("2026-01-01T08:00:00Z");
+        while here.turn(nine, nine).await.unwrap() {}
+        let planned = here.cron("nine").await.unwrap().unwrap();
+        assert_eq!((planned.run_count, planned.label.is_some()), (1, true));
+
+        // Before it is due by anybody's data, when it is due by that of one, and when it is due and the leader was not there.
+        for now in ["2026-01-01T12:00:00Z", "2026-01-02T07:30:00Z", "2026-01-02T09:30:00Z"] {
+            for node in [&ahead, &behind] {
+                let again = register(node, json!({"args": [now]}), at(now)).await;
+                assert_eq!(plans(&again), plans(&planned), "{now}");
+                let patched = patch(node, json!({"description": now}), at(now)).await;
+                assert_eq!(plans(&patched), plans(&planned), "{now}");
+            }
+        }
+        let now = at("2026-01-02T08:00:00Z");
+        while here.turn(now, now).await.unwrap() {}
+        let fired = here.cron("nine").await.unwrap().unwrap();
+        assert_eq!((fired.run_count, fired.watermark), (2, now), "the leader fires it, by its own data");
+
+        // Another spread needs other plans, but what has been done has been done when it was.
+        let spread = patch(&behind, json!({"kron": {"deadline": "2h"}}), at("2026-01-02T12:00:00Z")).await;
+        assert_eq!((spread.watermark, spread.label), (fired.watermark, fired.label));
     });
 }
 

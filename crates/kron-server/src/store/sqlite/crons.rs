@@ -31,8 +31,10 @@ pub(super) fn register(
         desk.save_cron(&cron)?;
         return Ok((cron, compiled, true));
     };
-    settle_before_a_change(desk, rules, zones, &mut cron, now)?;
     let enabled = enabled.unwrap_or(cron.enabled);
+    if !cron.keeps_its_plans(&definition, enabled) {
+        settle_before_a_change(desk, rules, zones, &mut cron, now)?;
+    }
     let (compiled, turn) = cron.redefine(definition, enabled, zones, now)?;
     carry_out(desk, zones, &mut cron, &compiled, turn, now)?;
     Ok((cron, compiled, false))
@@ -55,10 +57,12 @@ pub(super) fn patch(
     }
     let mut members = cron.definition.members();
     members.0.extend(lay_over(change)?.0);
-    let registration = Registration::read(members, zones, now)?;
-    settle_before_a_change(desk, rules, zones, &mut cron, now)?;
-    let enabled = registration.enabled.unwrap_or(cron.enabled);
-    let (compiled, turn) = cron.redefine(registration.definition, enabled, zones, now)?;
+    let Registration { definition, enabled, .. } = Registration::read(members, zones, now)?;
+    let enabled = enabled.unwrap_or(cron.enabled);
+    if !cron.keeps_its_plans(&definition, enabled) {
+        settle_before_a_change(desk, rules, zones, &mut cron, now)?;
+    }
+    let (compiled, turn) = cron.redefine(definition, enabled, zones, now)?;
     carry_out(desk, zones, &mut cron, &compiled, turn, now)?;
     Ok((cron, compiled))
 }
