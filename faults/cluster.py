@@ -262,9 +262,18 @@ class Cluster:
 
     def __init__(self, program, size=3, options=()):
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="kron-cluster-", dir="/tmp"))
-        self.database = Database(self.base)
-        numbers = range(size)
-        self.nodes = [Node(program, self.base, number, self.database, options, number % 2 == 0) for number in numbers]
+        self.database, self.nodes = Database(self.base), []
+        try:
+            self.begin(program, size, options)
+        except BaseException:
+            # Nobody else knows what has been started.
+            self.end(keep=True)
+            raise
+
+    def begin(self, program, size, options):
+        """Starts the nodes, and registers what they fire."""
+        for number in range(size):
+            self.nodes.append(Node(program, self.base, number, self.database, options, number % 2 == 0))
         if not wait_until(lambda: all(node.is_up() for node in self.nodes), 60):
             raise RuntimeError(f"not all nodes are up; their logs are in {self.base}")
         self.database.sql(WATCH)

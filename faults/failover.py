@@ -218,6 +218,8 @@ def hear_out(cluster, receiver, faults):
     """Waits until the webhook has been told of everything up to now. Says what is wrong, and how often it was told again."""
     sql = f"SELECT id FROM events WHERE type = 'cron.triggered' AND seq > {receiver.since} ORDER BY seq"
     events = [event for (event,) in cluster.database.sql(sql)]
+    if not events:
+        return ["nothing fired that a webhook could have been told of"], 0
     # It is told one after the other, and may be behind. As long as there is more, it is not lost.
     while not set(events) <= set(receiver.told):
         before = len(receiver.told)
@@ -298,6 +300,8 @@ def shake(cluster, kind):
 
 def plants(cluster, books):
     """Faults that are planted in what the oracle reads. Each must be found."""
+    if not books.acked:
+        return ["no job was acknowledged, so nothing tells whether the oracle sees one that is handed out again"]
     planted = {
         "fired twice": "INSERT INTO jobs (SELECT 'planted', state, queue, type, priority, seq, due_at, worker, cron, "
         "serial, blocked, dead_at, ended_at, error_type, body FROM jobs WHERE cron IS NOT NULL LIMIT 1)",
@@ -330,10 +334,10 @@ def run(program, number, count, pause, stops, seed):
     random.seed(seed + number)
     first = FIRST_PORT + number * SHARD_PORTS
     cluster_module.PORTS = iter(range(first, first + SHARD_PORTS))
-    receiver = Receiver()
-    cluster = Cluster(program, options=("--config", str(receiver.settings)))
-    complaints, took, shaken = [], [], collections.Counter()
+    receiver, cluster = Receiver(), None
+    complaints, took, counts, shaken = [], [], {}, collections.Counter()
     try:
+        cluster = Cluster(program, options=("--config", str(receiver.settings)))
         receiver.subscribe(cluster)
         pusher, books = Pusher(cluster), Books()
         workers = [Worker(cluster, number, books) for number in range(3)]
@@ -385,12 +389,14 @@ def run(program, number, count, pause, stops, seed):
             "told again": told_again,
         }
         complaints += plants(cluster, books)
-    except (RuntimeError, OSError) as error:
-        complaints.append(str(error))
-        counts = {}
-    cluster.end(keep=bool(complaints))
-    receiver.end()
-    if complaints:
+    except Exception as error:  # pylint: disable=broad-except
+        # Whatever it is, no server is left running, and the other clusters are judged all the same.
+        complaints.append(f"it could not go on: {error!r}")
+    finally:
+        if cluster is not None:
+            cluster.end(keep=bool(complaints))
+        receiver.end()
+    if complaints and cluster is not None:
         complaints.append(f"  what is left is in {cluster.base}")
     return took, counts, complaints
 

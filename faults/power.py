@@ -77,8 +77,15 @@ def stop(process):
     """Lets a process do nothing more but what the kernel does for it at this moment."""
     process.send_signal(signal.SIGSTOP)
     tasks = pathlib.Path(f"/proc/{process.pid}/task")
-    state = lambda task: (task / "stat").read_text().rpartition(")")[2].split()[0]
-    if not wait_until(lambda: all(state(task) in "TtDZ" for task in tasks.iterdir()), 60):
+
+    def state(task):
+        try:
+            return (task / "stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            # It has ended since it was listed, and does nothing more either.
+            return "X"
+
+    if not wait_until(lambda: all(state(task) in "TtDZX" for task in tasks.iterdir()), 60):
         raise OSError(f"krond does not stop: {[state(task) for task in tasks.iterdir()]}")
 
 
