@@ -22,7 +22,7 @@ mod trouble;
 mod webhooks;
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -93,6 +93,8 @@ struct Core {
     source: Arc<str>,
     metrics: Arc<Metrics>,
     due: watch::Sender<Due>,
+    /// How often something was written here that is due at a time. It changes with `due`.
+    written: AtomicU64,
     last_event: watch::Sender<u64>,
     /// The last event that was seen, settled or not.
     heard: AtomicI64,
@@ -207,6 +209,7 @@ impl Core {
             source,
             metrics,
             due: watch::Sender::new(Due::default()),
+            written: AtomicU64::new(0),
             last_event: watch::Sender::new(0),
             heard: AtomicI64::new(0),
             lease: lease_seen,
@@ -364,6 +367,7 @@ impl Core {
         notes.iter().for_each(|note| note.wake(&self.bell));
         notes.into_iter().for_each(|note| note.take(&self.metrics, took));
         self.due.send_if_modified(|due| {
+            self.written.fetch_add(u64::from(noted.jobs.is_some()), Ordering::AcqRel);
             let jobs = earliest(due.jobs, noted.jobs);
             std::mem::replace(&mut due.jobs, jobs) != jobs
         });

@@ -27,8 +27,10 @@ const LOOK_EVERY_DEAF: Duration = Duration::from_millis(250);
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 
 /// What one look has seen.
-struct Seen {
+pub(super) struct Seen {
     due: Due,
+    /// What had been written here when it began.
+    written: u64,
     ready: Ready,
     /// The last event below which none can appear any more, and the last of all.
     settled: i64,
@@ -69,13 +71,25 @@ pub(super) async fn try_to_look(core: &Core, tell: bool) {
 pub(super) async fn look(core: &Core, tell: bool) -> Answer<()> {
     let known = *core.last_event.borrow();
     let seen = super::read!(core, |desk| see(&mut desk, core, known, tell))?;
+    publish(core, seen);
+    Ok(())
+}
+
+/// Lets everybody here know what was seen.
+pub(super) fn publish(core: &Core, seen: Seen) {
     let leads = core.lease.borrow().is_some();
     if seen.is_vacant && !leads {
         let _ = core.nudge.try_send(Nudge::Vacant);
     }
     // Cron jobs are due for the leader only.
-    let due = Due { crons: seen.due.crons.filter(|_| leads), ..seen.due };
-    core.due.send_if_modified(|known| std::mem::replace(known, due) != due);
+    let mut due = Due { crons: seen.due.crons.filter(|_| leads), ..seen.due };
+    core.due.send_if_modified(|known| {
+        // What was written here since then may not have been seen. The look that it has called for sees it.
+        if core.written.load(Ordering::Acquire) != seen.written {
+            due.jobs = earliest(known.jobs, due.jobs);
+        }
+        std::mem::replace(known, due) != due
+    });
     let settled = seen.settled.unsigned_abs();
     // An event that is there but not settled yet is news for whoever waits for work.
     let is_news = core.heard.swap(seen.last, Ordering::AcqRel) != seen.last;
@@ -88,10 +102,10 @@ pub(super) async fn look(core: &Core, tell: bool) -> Answer<()> {
         *known = settled.max(*known);
         is_new || is_news
     });
-    Ok(())
 }
 
-async fn see(desk: &mut Desk, core: &Core, known: u64, tell: bool) -> Outcome<Seen> {
+pub(super) async fn see(desk: &mut Desk, core: &Core, known: u64, tell: bool) -> Outcome<Seen> {
+    let written = core.written.load(Ordering::Acquire);
     let sql = format!(
         "SELECT (SELECT min(due_at) FROM jobs WHERE due_at IS NOT NULL), \
          (SELECT min(dies_at) FROM workers WHERE dies_at IS NOT NULL), \
@@ -114,6 +128,7 @@ async fn see(desk: &mut Desk, core: &Core, known: u64, tell: bool) -> Outcome<Se
         if is_news && !core.bell.is_idle() { ready_since(desk, known).await? } else { Ready::Of(Vec::new()) };
     Ok(Seen {
         due: Due { jobs: earliest(ms(job), ms(worker)), crons },
+        written,
         ready,
         last,
         settled,

@@ -455,6 +455,20 @@ fn whoever_waits_for_work_at_another_node_hears_of_what_is_taken_back() {
 }
 
 #[test]
+fn a_look_that_began_before_something_was_written_does_not_hide_when_that_is_due() {
+    with_database(|place| async move {
+        let node = node(&place).await;
+        let now = at("2026-01-01T00:00:00Z");
+        let mut desk = node.core.begin(&node.core.pool).await.unwrap();
+        let seen = look::see(&mut desk, &node.core, 0, false).await.unwrap();
+        let later = job("q", json!({"scheduled_at": "+PT5S"}), now);
+        node.push(vec![later]).await.unwrap();
+        look::publish(&node.core, seen);
+        assert_eq!(node.core.due.borrow().jobs, Some(at("2026-01-01T00:00:05Z")));
+    });
+}
+
+#[test]
 fn a_worker_that_cannot_be_read_is_forgotten_and_others_are_buried() {
     with_database(|place| async move {
         let node = node(&place).await;
