@@ -96,7 +96,8 @@ pub(crate) struct Krond {
     store: Store<Mount>,
     /// By slot, when the last of its wishes is carried out.
     lanes: BTreeMap<u32, u64>,
-    waiting: Vec<(Slot, Arc<State>, bool)>,
+    /// States to be written, whether the old one is kept, and whether somebody waits for it.
+    waiting: Vec<(Slot, Arc<State>, bool, bool)>,
     is_writing: bool,
     children: BTreeMap<Ticket, (Slot, Option<ProcessId>)>,
     tick: Option<(u64, u64)>,
@@ -680,8 +681,8 @@ impl World {
                     }
                 }
             }
-            Effect::WriteState { slot, state, archive } => {
-                krond.waiting.push((slot, state, archive));
+            Effect::WriteState { slot, state, archive, is_awaited } => {
+                krond.waiting.push((slot, state, archive, is_awaited));
                 if !krond.is_writing {
                     krond.is_writing = true;
                     let delay = self.rng.below(self.write_max);
@@ -771,8 +772,13 @@ impl World {
         let now = self.moment().wall;
         let Some(krond) = &mut self.krond else { return };
         let life = krond.life;
+        // Those of different jobs may be written in any order, and whoever is waited for goes first.
+        if life.is_multiple_of(2) {
+            krond.waiting.sort_by_key(|(.., is_awaited)| !is_awaited);
+        }
         let size = krond.waiting.len().min(WAVE);
-        let wave: Vec<(Slot, Arc<State>, bool)> = krond.waiting.drain(..size).collect();
+        let wave: Vec<(Slot, Arc<State>, bool)> =
+            krond.waiting.drain(..size).map(|(slot, state, archive, _)| (slot, state, archive)).collect();
         let mut failed: BTreeMap<Slot, String> = BTreeMap::new();
         for (slot, state, _) in wave.iter().filter(|(_, _, archive)| *archive) {
             match krond.store.archive(&state.identity, now) {

@@ -35,13 +35,13 @@ pub struct Manners {
     pub grace: Duration,
     /// The most runs of periods that are started in a second; `None` is without end.
     pub start_rate: Option<u32>,
-    /// The most jobs that are looked at for one event: the first are started while the others are decided.
+    /// The most jobs that are looked at for one tick: the first are started while the others are decided.
     pub looks_max: usize,
 }
 
 impl Default for Manners {
     fn default() -> Manners {
-        Manners { history_max: 20, grace: Duration::from_secs(10), start_rate: None, looks_max: 64 }
+        Manners { history_max: 20, grace: Duration::from_secs(10), start_rate: None, looks_max: 8 }
     }
 }
 
@@ -162,6 +162,8 @@ impl Daemon {
     pub fn on(&mut self, now: Moment, event: Event) -> (Vec<Effect>, Wake) {
         let mut effects = Vec::new();
         self.notice(now, &mut effects);
+        // Other events are about somebody who waits, and for whom those that are only now looked at would be in the way.
+        let looks = if matches!(event, Event::Tick) { self.manners.looks_max.max(1) } else { 0 };
         match event {
             Event::Tick => {}
             // What is about to end takes on nothing new.
@@ -208,7 +210,7 @@ impl Daemon {
             }
             Event::Command(Command::Stop(farewell)) => self.stop(farewell, now, &mut effects),
         }
-        self.tick(now, &mut effects);
+        self.tick(looks, now, &mut effects);
         self.keep_pace(now, &mut effects);
         self.end(&mut effects);
         (effects, self.wake(now))
@@ -251,8 +253,8 @@ impl Daemon {
         }
     }
 
-    /// Looks at jobs that are due, some at a time.
-    fn tick(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+    /// Finds out who is due, and looks at so many of them.
+    fn tick(&mut self, looks: usize, now: Moment, effects: &mut Vec<Effect>) {
         let second = now.second();
         for (at, slots) in self.timers.take_due(second) {
             for slot in slots {
@@ -266,7 +268,7 @@ impl Daemon {
                 self.due.push_back(slot);
             }
         }
-        for _ in 0..self.manners.looks_max.max(1) {
+        for _ in 0..looks {
             let Some(slot) = self.due.pop_front() else { break };
             self.with(slot, now, effects, |_, _| {});
         }
@@ -819,7 +821,13 @@ mod tests {
         let (effects, wake) = daemon.on(now, Event::Tick);
         assert_eq!(starts(&effects), ["a", "b"]);
         assert_eq!(wake.uptime, Some(now.uptime), "there is more to do");
-        let (effects, _) = daemon.on(at("12:00:01"), Event::SpawnReady(Ticket(1), process()));
+        let (effects, wake) = daemon.on(at("12:00:01"), Event::SpawnReady(Ticket(1), process()));
+        assert!(
+            matches!(effects[..], [Effect::WriteState { is_awaited: true, .. }]),
+            "who is at the gate waits for nobody: {effects:?}"
+        );
+        assert_eq!(wake.uptime, Some(at("12:00:01").uptime), "there is still more to do");
+        let (effects, _) = daemon.on(at("12:00:01"), Event::Tick);
         assert_eq!(starts(&effects), ["c", "d"]);
         let (effects, wake) = daemon.on(at("12:00:30"), Event::Tick);
         assert_eq!(started(&effects), [RunId::Period(PeriodId::new(at("12:00:00").wall))], "{effects:?}");

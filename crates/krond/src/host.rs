@@ -45,7 +45,7 @@ use crate::spawner::Spawner;
 use crate::store::Store;
 use crate::view::run_name;
 use crate::voice::{Style, Voice};
-use crate::writer::{self, Task};
+use crate::writer::{self, Task, Write};
 use runs::{Runs, raise_descriptors};
 
 pub use failure::Failure;
@@ -349,10 +349,16 @@ impl Host {
         if self.spawner.next_alarm().is_some_and(|alarm| alarm <= clock::now().uptime) {
             self.hear_children();
         }
-        let mut wake = self.feed(Event::Tick);
-        while let Some(event) = self.events.pop_front() {
-            wake = self.feed(event);
-        }
+        // Who waits for an answer, or at a gate, comes before those who are only now looked at.
+        let wake = loop {
+            while let Some(event) = self.events.pop_front() {
+                self.feed(event);
+            }
+            let wake = self.feed(Event::Tick);
+            if self.events.is_empty() {
+                break wake;
+            }
+        };
         let now = clock::now();
         if self.end_at.is_some_and(|end_at| end_at <= now.uptime) && !self.is_stopped {
             let line = Line::new(now.wall, Level::Error, "scheduler", "error").with("operation", "stop");
@@ -431,8 +437,8 @@ impl Host {
                 self.runs.gate.remove(&ticket);
                 self.spawner.abort(ticket);
             }
-            Effect::WriteState { slot, state, archive } => {
-                let _ = self.writer.send(Task::Write { slot, state, archive });
+            Effect::WriteState { slot, state, archive, is_awaited } => {
+                let _ = self.writer.send(Task::Write(Write { slot, state, archive, is_awaited }));
             }
             Effect::LoadState(slot, entry) => drop(self.writer.send(Task::Retry(slot, entry))),
             Effect::Watch(slot, run, process) => self.watch(slot, run, &process),

@@ -24,13 +24,28 @@ use crate::wire;
 /// Something for the store to do.
 #[derive(Debug)]
 pub(crate) enum Task {
-    /// Make a state durable, and keep the old one under another name if asked to.
-    Write { slot: Slot, state: Arc<State>, archive: bool },
+    /// Make a state durable.
+    Write(Write),
     /// Try again to read a state.
     Retry(Slot, Arc<Entry>),
     /// Load the states of those jobs that have `true`.
     Load(Vec<(Arc<Entry>, bool)>),
 }
+
+/// A state that is to be made durable.
+#[derive(Debug)]
+pub(crate) struct Write {
+    pub(crate) slot: Slot,
+    pub(crate) state: Arc<State>,
+    /// Whether the old one is kept under another name.
+    pub(crate) archive: bool,
+    /// Whether somebody waits for it.
+    pub(crate) is_awaited: bool,
+}
+
+/// How many waves in a row may be only of what somebody waits for. The others are ends of runs, which cost those at the gates as much
+/// as starts do, and can wait; but not for as long as there is always somebody at a gate.
+const AWAITED_WAVES_MAX: u32 = 7;
 
 /// Starts the thread. It ends when nobody can give it tasks any more.
 pub(crate) fn start(store: Store<Directory>, post: &Post) -> io::Result<Sender<Task>> {
@@ -40,17 +55,21 @@ pub(crate) fn start(store: Store<Directory>, post: &Post) -> io::Result<Sender<T
 }
 
 fn serve(store: &Store<Directory>, tasks: &Receiver<Task>, post: &Post) {
-    let mut waiting = VecDeque::new();
+    let mut waiting = Waiting::default();
     loop {
         if waiting.is_empty() {
             let Ok(task) = tasks.recv() else { return };
-            waiting.push_back(task);
+            waiting.tasks.push_back(task);
         }
-        waiting.extend(tasks.try_iter());
-        let Some(task) = waiting.pop_front() else { continue };
-        match task {
-            Task::Load(entries) => post.send(Message::Loaded(load_all(store, entries))),
-            Task::Retry(slot, entry) => {
+        waiting.tasks.extend(tasks.try_iter());
+        let wave = waiting.wave();
+        if !wave.is_empty() {
+            write(store, wave, post);
+            continue;
+        }
+        match waiting.tasks.pop_front() {
+            Some(Task::Load(entries)) => post.send(Message::Loaded(load_all(store, entries))),
+            Some(Task::Retry(slot, entry)) => {
                 let recovered = recover(store, &entry);
                 let recovered = recovered.unwrap_or_else(|refused| Recovered {
                     loaded: Loaded::Unreadable(refused.to_string()),
@@ -58,31 +77,62 @@ fn serve(store: &Store<Directory>, tasks: &Receiver<Task>, post: &Post) {
                 });
                 post.send(Message::Retried(slot, Box::new(recovered)));
             }
-            first @ Task::Write { .. } => write(store, first, &mut waiting, post),
+            Some(Task::Write(_)) | None => {}
         }
     }
 }
 
-/// Writes a state, and with it whatever else is to be written.
-fn write(store: &Store<Directory>, first: Task, waiting: &mut VecDeque<Task>, post: &Post) {
-    let mut wave = Vec::new();
-    let mut answers = Vec::new();
-    let mut next = Some(first);
-    let started = clock::now();
-    while let Some(Task::Write { slot, state, archive }) = next.take() {
-        let archived = if archive { store.archive(&state.identity, started.wall).map(drop) } else { Ok(()) };
-        match archived {
-            Ok(()) => wave.push((slot, state)),
-            Err(error) => answers.push((slot, Err(format!("could not keep the old state: {error}")))),
+/// What is to be done. A job has one write under way at most, so these can be done in any order; whatever else there is to do comes
+/// after the writes that were there before it.
+#[derive(Default)]
+struct Waiting {
+    tasks: VecDeque<Task>,
+    awaited: VecDeque<Write>,
+    unhurried: VecDeque<Write>,
+    /// How many waves in a row were only of what somebody waits for.
+    hurried: u32,
+}
+
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.tasks.is_empty() && self.awaited.is_empty() && self.unhurried.is_empty()
+    }
+
+    /// What is written next, if that comes before everything else.
+    fn wave(&mut self) -> Vec<Write> {
+        while matches!(self.tasks.front(), Some(Task::Write(_))) {
+            let Some(Task::Write(write)) = self.tasks.pop_front() else { break };
+            let queue = if write.is_awaited { &mut self.awaited } else { &mut self.unhurried };
+            queue.push_back(write);
         }
-        if wave.len() < WAVE_MAX && matches!(waiting.front(), Some(Task::Write { .. })) {
-            next = waiting.pop_front();
+        let is_turn = self.awaited.is_empty() || self.hurried >= AWAITED_WAVES_MAX;
+        let queue = if is_turn && !self.unhurried.is_empty() {
+            self.hurried = 0;
+            &mut self.unhurried
+        } else {
+            self.hurried += 1;
+            &mut self.awaited
+        };
+        let size = queue.len().min(WAVE_MAX);
+        queue.drain(..size).collect()
+    }
+}
+
+/// Writes states together.
+fn write(store: &Store<Directory>, wave: Vec<Write>, post: &Post) {
+    let started = clock::now();
+    let mut answers = Vec::new();
+    let mut states = Vec::new();
+    for Write { slot, state, archive, .. } in &wave {
+        let archived = if *archive { store.archive(&state.identity, started.wall).map(drop) } else { Ok(()) };
+        match archived {
+            Ok(()) => states.push((*slot, &**state)),
+            Err(error) => answers.push((*slot, Err(format!("could not keep the old state: {error}")))),
         }
     }
-    let states: Vec<(&State, _)> = wave.iter().map(|(_, state)| (&**state, started.wall)).collect();
-    let written = store.write(&states);
-    let slots = wave.iter().map(|(slot, _)| *slot);
-    answers.extend(slots.zip(written.into_iter().map(|answer| answer.map_err(|error| error.to_string()))));
+    let bare: Vec<(&State, _)> = states.iter().map(|(_, state)| (*state, started.wall)).collect();
+    let written = store.write(&bare).into_iter().map(|answer| answer.map_err(|error| error.to_string()));
+    answers.extend(states.iter().map(|(slot, _)| *slot).zip(written));
     let took = clock::now().uptime.saturating_sub(started.uptime);
     post.send(Message::Written(answers, took));
 }

@@ -681,7 +681,8 @@ impl Tracked {
     fn write(&mut self, mut writing: Writing, archive: bool, work: &mut Work<'_>) {
         Arc::make_mut(&mut writing.next).cap_history(work.manners.history_max);
         let state = Arc::clone(&writing.next);
-        work.push(Effect::WriteState { slot: work.slot, state, archive });
+        let is_awaited = writing.child.is_some() || writing.asker.is_some();
+        work.push(Effect::WriteState { slot: work.slot, state, archive, is_awaited });
         self.doing = Doing::Writing(writing);
     }
 
