@@ -64,7 +64,7 @@ fn serve(store: &Store<Directory>, tasks: &Receiver<Task>, post: &Post) {
         waiting.tasks.extend(tasks.try_iter());
         let wave = waiting.wave();
         if !wave.is_empty() {
-            write(store, wave, post);
+            write(store, &wave, post);
             continue;
         }
         match waiting.tasks.pop_front() {
@@ -110,7 +110,7 @@ impl Waiting {
             self.hurried = 0;
             &mut self.unhurried
         } else {
-            self.hurried += 1;
+            self.hurried = if self.unhurried.is_empty() { 0 } else { self.hurried + 1 };
             &mut self.awaited
         };
         let size = queue.len().min(WAVE_MAX);
@@ -119,11 +119,11 @@ impl Waiting {
 }
 
 /// Writes states together.
-fn write(store: &Store<Directory>, wave: Vec<Write>, post: &Post) {
+fn write(store: &Store<Directory>, wave: &[Write], post: &Post) {
     let started = clock::now();
     let mut answers = Vec::new();
     let mut states = Vec::new();
-    for Write { slot, state, archive, .. } in &wave {
+    for Write { slot, state, archive, .. } in wave {
         let archived = if *archive { store.archive(&state.identity, started.wall).map(drop) } else { Ok(()) };
         match archived {
             Ok(()) => states.push((*slot, &**state)),
@@ -225,4 +225,42 @@ fn is_running(process: &ProcessId) -> bool {
 fn has_ended(pidfd: &PidFd) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(slot: u32, is_awaited: bool) -> Task {
+        Task::Write(Write { slot: Slot(slot), state: Arc::new(State::new("x")), archive: false, is_awaited })
+    }
+
+    fn slots(wave: &[Write]) -> Vec<u32> {
+        wave.iter().map(|write| write.slot.0).collect()
+    }
+
+    #[test]
+    fn who_is_waited_for_goes_first_and_the_others_are_not_forgotten() {
+        let mut waiting = Waiting::default();
+        waiting.tasks.extend([task(0, false), task(1, true), task(2, false), task(3, true)]);
+        assert_eq!(slots(&waiting.wave()), [1, 3]);
+        for number in 10..10 + AWAITED_WAVES_MAX - 1 {
+            waiting.tasks.push_back(task(number, true));
+            assert_eq!(slots(&waiting.wave()), [number]);
+        }
+        waiting.tasks.push_back(task(99, true));
+        assert_eq!(slots(&waiting.wave()), [0, 2], "somebody is always waited for");
+        assert_eq!(slots(&waiting.wave()), [99]);
+        assert!(waiting.wave().is_empty() && waiting.is_empty());
+    }
+
+    #[test]
+    fn what_is_read_has_been_written_by_whoever_came_before() {
+        let mut waiting = Waiting::default();
+        waiting.tasks.extend([task(0, false), Task::Load(Vec::new()), task(1, true)]);
+        assert_eq!(slots(&waiting.wave()), [0]);
+        assert!(waiting.wave().is_empty(), "the other thing is next");
+        assert!(matches!(waiting.tasks.pop_front(), Some(Task::Load(_))));
+        assert_eq!(slots(&waiting.wave()), [1]);
+    }
 }
