@@ -362,9 +362,8 @@ impl Calendar {
                 start = from - segment.offset;
                 continue;
             }
-            let next = self.zone.segment_at(segment.end);
-            if self.gap == Gap::After && civil < next.opens() {
-                return (Some(next.begin), looks); // it falls into the gap
+            if self.gap == Gap::After && civil < self.zone.segment_at(segment.end).opens() {
+                return (Some(segment.end), looks); // it falls into the gap
             }
             // Go where the match can be, but never past a change that sets clocks back behind `from`.
             let unseen = segment.end + self.zone.offset_min() >= from;
