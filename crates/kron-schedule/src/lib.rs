@@ -102,6 +102,7 @@ mod occurrences;
 mod parse;
 mod pattern;
 mod plain;
+mod run;
 mod schedule;
 pub mod suggest;
 mod times;

@@ -5,13 +5,13 @@
 
 use alloc::vec::Vec;
 
-use crate::calendar::{DAY, Month, day_and_second, first_of_month};
+use crate::calendar::{DAY, day_and_second, first_of_month};
 use crate::days::{DaySet, Repeats};
 use crate::dialect::Dialect;
 use crate::every_days::EveryDays;
 use crate::expr::{Cron, Fields, Shape, Values};
 use crate::field::Field;
-use crate::occurrences::Run;
+use crate::run::Run;
 use crate::times::{Listed, OfDay, Times};
 
 /// A set of civil times without end.
@@ -152,25 +152,24 @@ impl DaysAndTimes {
     /// Matches that follow one, as many as come at regular distances and are easily known.
     pub(crate) fn run_after(&self, civil: i64) -> Run {
         let (day, second) = day_and_second(civil);
-        let run = |every: i64, bits: u64| Run { begin: civil + every, every, bits, month: None };
+        let run = |every: i64, bits: u64| Run::new(civil + every, every, bits);
         match (&self.times, self.days.repeats()) {
-            (Times::Even(even), Repeats::Daily) => run(even.every(), !0),
-            (Times::Even(even), Repeats::Weekly) if even.every() == DAY => {
-                run(DAY, self.days.weeks_after(day))
-            }
-            (Times::Even(even), _) if even.every() == DAY => {
+            (Times::Once(_), Repeats::Daily) => run(DAY, !0),
+            (Times::Once(_), Repeats::Weekly) => run(DAY, self.days.weeks_after(day)),
+            (Times::Once(_), Repeats::Monthly | Repeats::Irregular) => {
                 let (month, days) = self.days.rest_of_month(day);
-                Run { month: Some(month), ..run(DAY, days.into()) }
+                run(DAY, days.into()).to_end_of(month)
             }
+            (Times::Even(even), Repeats::Daily) => run(even.every(), !0),
             (Times::Even(even), _) => run(even.every(), even.rest_of_day(second)),
             (Times::Listed(listed), _) => run(60, listed.rest_of_hour(second)),
         }
     }
 
-    /// The matches of the first month that is wanted after a month, if there is one on each day that matches.
-    pub(crate) fn run_of_month_after(&self, month: &Month) -> Run {
-        let (month, days) = self.days.next_month(month);
-        let begin = (month.first - 1) * DAY + i64::from(self.times.first());
-        Run { begin, every: DAY, bits: days.into(), month: Some(month) }
+    /// Goes on with the next month that is searched, if that is known.
+    pub(crate) fn go_on(&self, run: &mut Run) -> bool {
+        let (Some(month), Times::Once(once)) = (run.month, &self.times) else { return false };
+        let (month, days) = self.days.next_month(&month);
+        run.go_on(month, once.on(month.first() - 1), days)
     }
 }

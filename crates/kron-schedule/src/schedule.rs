@@ -5,14 +5,14 @@ use alloc::vec::Vec;
 
 use jiff::Timestamp;
 
-use crate::calendar::{DAY, Month};
+use crate::calendar::DAY;
 use crate::days::{DaySet, Repeats};
 use crate::dst::{Dst, Fold, Gap};
 use crate::duration::Duration;
-use crate::occurrences::Run;
 use crate::pattern::{DaysAndTimes, Pattern};
+use crate::run::Run;
 use crate::times::{OfDay, Times};
-use crate::zone::{RECURRENCE, Segment, Zone, floor_second};
+use crate::zone::{RECURRENCE, Segment, Zone, floor_second, to_timestamp};
 
 /// A compiled expression: a set of instants from 1970-01-01T00:00:00Z to 9999-12-30T22:00:00Z.
 ///
@@ -256,72 +256,73 @@ impl Calendar {
     }
 
     /// The first occurrence at or after an instant, or something after [`LAST`].
+    ///
+    /// Each kind of days has a search of its own with each kind of times, which pays for nothing that the others need.
     #[inline(never)]
     pub(crate) fn next_from(&self, start: i64) -> i64 {
         match &self.pattern {
-            Pattern::Fields(DaysAndTimes { days, times: Times::Even(times) }) => {
-                self.next_of(start, days, times)
+            Pattern::Fields(DaysAndTimes { days, times: Times::Once(once) }) => {
+                self.next_of(start, days, once)
             }
-            Pattern::Fields(DaysAndTimes { days, times: Times::Listed(times) }) => {
-                self.next_of(start, days, times)
+            Pattern::Fields(DaysAndTimes { days, times: Times::Even(even) }) => {
+                self.next_of(start, days, even)
             }
-            Pattern::EveryDays(every) => self.next_by(start, |civil| Some(every.next(civil))),
+            Pattern::Fields(DaysAndTimes { days, times: Times::Listed(listed) }) => {
+                self.next_of(start, days, listed)
+            }
+            Pattern::EveryDays(every) => self.next_with(start, |civil| Some(every.next(civil))),
         }
     }
 
-    /// The same for cron fields. Each kind of days has a search of its own with each kind of times, which pays for
-    /// nothing that the others need.
-    #[inline]
+    #[inline(always)]
     fn next_of(&self, start: i64, days: &DaySet, times: &impl OfDay) -> i64 {
         match days.repeats() {
-            Repeats::Daily => self.next_by(start, |civil| Some(times.next(civil).civil)),
-            _ => self.next_on_some_days(start, days, times),
-        }
-    }
-
-    #[inline(never)]
-    fn next_on_some_days(&self, start: i64, days: &DaySet, times: &impl OfDay) -> i64 {
-        match days.repeats() {
+            Repeats::Daily => self.next_with(start, |civil| times.next_on(civil, Some)),
             Repeats::Weekly => {
-                self.next_by(start, |civil| times.next_on(civil, |day| Some(days.next_by_week(day))))
+                self.next_with(start, |civil| times.next_on(civil, |day| days.next_weekly(day)))
             }
             Repeats::Monthly => {
-                self.next_by(start, |civil| times.next_on(civil, |day| days.next_by_month(day)))
+                self.next_with(start, |civil| times.next_on(civil, |day| days.soon_monthly(day)))
             }
-            _ => self.next_by(start, |civil| times.next_on(civil, |day| days.next_by_calendar(day))),
+            Repeats::Irregular => {
+                self.next_with(start, |civil| times.next_on(civil, |day| days.soon_irregular(day)))
+            }
         }
     }
 
-    /// The same by a search for the first civil match at or after a civil time. Nearly always no change of clocks has
-    /// a say in it, and then the match is the answer.
+    /// The same by a search for the first civil match at or after a civil time, which may find none that is far away.
+    /// Nearly always no change of clocks has a say in it, and then the match is the answer.
     #[inline(never)]
-    fn next_by(&self, start: i64, next: impl Fn(i64) -> Option<i64>) -> i64 {
-        let Some(segment) = self.zone.listed_at(start) else { return self.next_in_far_future(start) };
-        let Some(civil) = next(start + segment.offset) else { return NEVER };
+    fn next_with(&self, start: i64, next: impl Fn(i64) -> Option<i64>) -> i64 {
+        let segment = self.zone.listed_at(start);
+        let Some(civil) = next(start + segment.offset) else { return self.next_far_away(start) };
         if segment.has_alone(start, civil - segment.offset) {
             return civil - segment.offset;
         }
         self.next_across_changes(start, segment, civil)
     }
 
-    /// After the years that the zone's table lists.
-    #[cold]
-    fn next_in_far_future(&self, start: i64) -> i64 {
-        let segment = self.zone.segment_at(start);
-        let civil = self.next_match(start + segment.offset);
-        civil.map_or(NEVER, |civil| self.next_across_changes(start, &segment, civil))
-    }
-
-    /// Where a change of clocks has a say in it, or the beginning of Kron's time.
+    /// Where a change of clocks has a say in it.
     #[cold]
     fn next_across_changes(&self, start: i64, segment: &Segment, civil: i64) -> i64 {
-        if start < FIRST {
-            return self.next_from(FIRST);
-        }
         match self.barren_at(start) {
+            _ if start < FIRST || !segment.holds(start) => self.next_far_away(start),
             Some(barren) => barren.until,
             None => self.search_from(start, *segment, Some(civil)).0.unwrap_or(NEVER),
         }
+    }
+
+    /// Where an ordinary search does not find it: it is not soon, or the start lies before Kron's time or after the
+    /// segments that the zone lists.
+    #[cold]
+    fn next_far_away(&self, start: i64) -> i64 {
+        let start = start.max(FIRST);
+        if let Some(barren) = self.barren_at(start) {
+            return barren.until;
+        }
+        let segment = self.zone.segment_at(start);
+        let civil = self.next_match(start + segment.offset);
+        self.search_from(start, segment, civil).0.unwrap_or(NEVER)
     }
 
     /// The first civil match at or after a civil time. Not inlined, because it is long and wanted in many places.
@@ -380,24 +381,19 @@ impl Calendar {
 
     /// Occurrences that follow one, as many as are easily known: up to a change of clocks.
     pub(crate) fn run_after(&self, at: i64) -> Run {
-        let (Pattern::Fields(fields), Some(segment)) = (&self.pattern, self.zone.listed_at(at)) else {
-            return Run::default();
-        };
-        if !segment.has_alone(at, at) {
-            return Run::default();
+        let segment = self.zone.listed_at(at);
+        match &self.pattern {
+            Pattern::Fields(fields) if segment.has_alone(at, at) => {
+                fields.run_after(at + segment.offset).in_segment(segment.offset, segment.end.min(LAST + 1))
+            }
+            _ => Run::default(),
         }
-        fields.run_after(at + segment.offset).earlier(segment.offset).before(segment.end.min(LAST + 1))
     }
 
-    /// The occurrences of the first month that is wanted after a month, if there are some and no change of clocks has
-    /// a say in it. The last occurrence before it is known, and [`run_after`](Self::run_after) told the month.
-    pub(crate) fn run_of_month_after(&self, month: Month, at: i64) -> Option<Run> {
-        let (Pattern::Fields(fields), segment) = (&self.pattern, self.zone.listed_at(at)?) else {
-            return None;
-        };
-        let run = fields.run_of_month_after(&month).earlier(segment.offset);
-        let last = run.last()?;
-        (segment.has_alone(at, last) && last <= LAST).then_some(run)
+    /// Goes on with the next month after a run that is over, if it went to the end of a month and all of the next one is
+    /// known as well.
+    pub(crate) fn go_on(&self, run: &mut Run) -> bool {
+        matches!(&self.pattern, Pattern::Fields(fields) if fields.go_on(run))
     }
 
     /// The last occurrence at or before an instant: [`next_from`](Self::next_from) in a mirror.
@@ -500,10 +496,6 @@ impl Interval {
         let nanos = k.checked_mul(self.length.as_nanos().into())?.checked_add(self.anchor.as_nanosecond())?;
         Timestamp::from_nanosecond(nanos).ok().filter(|at| *at >= Timestamp::UNIX_EPOCH)
     }
-}
-
-pub(crate) fn to_timestamp(second: i64) -> Timestamp {
-    Timestamp::from_second(second).expect("the search stays within jiff's time")
 }
 
 #[cfg(test)]
