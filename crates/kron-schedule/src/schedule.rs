@@ -306,14 +306,29 @@ impl Calendar {
         self.next_across_changes(start, segment, civil)
     }
 
-    /// Where a change of clocks has a say in it.
-    #[cold]
+    /// Where a change of clocks has a say in it, or lies between.
+    #[inline(never)]
     fn next_across_changes(&self, start: i64, segment: &Segment, civil: i64) -> i64 {
+        if let Some(at) = self.next_past_changes(start, segment, civil) {
+            return at;
+        }
         match self.barren_at(start) {
             _ if start < FIRST || !segment.holds(start) => self.next_far_away(start),
             Some(barren) => barren.until,
             None => self.search_from(start, *segment, Some(civil)).0.unwrap_or(NEVER),
         }
+    }
+
+    /// The civil match as an instant, if changes of clocks lie between but not near the start or the match.
+    ///
+    /// Nothing from the start's civil time to the match matches. The segments that begin after the start have no civil
+    /// time before that of the start, even if they set clocks back as far as the zone ever does; and those
+    /// that begin before the earliest instant that the match can be have none from the match on.
+    fn next_past_changes(&self, start: i64, segment: &Segment, civil: i64) -> Option<i64> {
+        let later = self.zone.listed_at(civil - self.zone.offset_max());
+        let at = civil - later.offset;
+        let is_past = segment.end + self.zone.offset_min() >= start + segment.offset;
+        (is_past && segment.has_alone(start, start) && later.has_alone(at, at)).then_some(at)
     }
 
     /// Where an ordinary search does not find it: it is not soon, or the start lies before Kron's time or after the
