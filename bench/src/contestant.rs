@@ -244,8 +244,10 @@ pub(crate) fn listings(expression: &str, start: i64, count: usize) -> Vec<Listin
     let schedule = Expr::parse(expression, Dialect::Ojs).ok();
     let kron = schedule.and_then(|expr| expr.compile(&utc(), Dst::KRON).ok()).map(|schedule| {
         let start = Timestamp::from_second(start).expect("in range");
-        let list =
-            move || black_box(&schedule).occurrences_after(start).take(count).last().map(|at| at.as_second());
+        let list = move || {
+            let listed = black_box(&schedule).occurrences_after(start).take(count);
+            listed.inspect(|at| _ = black_box(at.as_second())).last().map(|at| at.as_second())
+        };
         (KRON, Box::new(list) as Box<dyn Fn() -> Option<i64>>)
     });
     let cronchik = cronchik::CronSchedule::parse_str(expression).ok().map(|schedule| {

@@ -1,6 +1,6 @@
 //! Which days match, whatever the time of day.
 
-use crate::calendar::{FEBRUARY, Month, weekday};
+use crate::calendar::{Month, is_near, months_of_four_years, months_of_length, weekday};
 use crate::expr::{Cron, Days, Shape, Values, Weekdays};
 use crate::field::Field;
 
@@ -9,19 +9,20 @@ use crate::field::Field;
 ///
 /// Packed, so that a schedule stays within 64 bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[repr(Rust, packed(4))]
+#[repr(Rust, packed)]
 pub(crate) struct DaySet {
     /// Weekdays: seven bits for the first seven days of a month, beginning with Sunday, seven for the next, up to the
-    /// fifth; then seven for the last seven days.
+    /// fifth; then seven for the last seven days. So `MON` is bits 1, 8, 15, 22 and 29, `MON#2` is bit 8, and `MONL` is
+    /// bit 36.
     weeks: u64,
     /// Days of the month: bit n stands for the day n, and bit 0 for the last.
     day: u32,
     /// Days of the month to which the nearest weekday is wanted; bit 0 stands for the last.
     nearest: u32,
-    /// Bit n stands for the month n, counted from March as [`Month`] does.
-    month: u16,
-    /// Whether it can match in a leap year's February only.
-    leap_only: bool,
+    /// The months that are searched, out of the 48 that [`Month`] counts: those that are wanted and have such a day, in
+    /// some years at least. For `0 0 29 2 *` that is bit 47 alone. Then come twelve bits, from January on, for
+    /// the months as they were written.
+    months: u64,
     repeats: Repeats,
 }
 
@@ -35,10 +36,10 @@ pub(crate) enum Repeats {
     /// The same days of the month match in every month that is wanted, as far as it has them.
     Monthly,
     /// It depends on the month and on the weekday that it begins with.
-    Never,
+    Irregular,
 }
 
-/// The most months that are passed between the one a search begins in and the one that has a match.
+/// The most months of those searched that are passed between the one a search begins in and the one that has a match.
 /// Rarest is the fifth of some weekday. In February that takes a leap year that begins right: there is
 /// one after at most 40 years, and only leap years are tried for it. Of other months, at most 18 in
 /// a row have no fifth such day.
@@ -54,11 +55,15 @@ const ALL_DAYS: u32 = !1;
 const FIVE_WEEKS: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28;
 /// As many weeks as there is room for.
 const NINE_WEEKS: u64 = FIVE_WEEKS | FIVE_WEEKS << 28;
+/// Where the bits for the days after the 28th begin.
+const FIFTH_WEEK: u32 = 28;
 /// Where the bits for the last seven days of a month begin.
 const LAST_WEEK: u32 = 35;
 
-const SUNDAY: u64 = 1;
-const SATURDAY: u64 = 1 << 6;
+/// The months of four years.
+const ALL_MONTHS: u64 = (1 << 48) - 1;
+/// Where the bits for the months as they were written begin: bit 1 of them stands for January.
+const WRITTEN: u32 = 47;
 
 impl DaySet {
     #[expect(clippy::cast_possible_truncation, reason = "fields have no bits past their last value")]
@@ -74,19 +79,32 @@ impl DaySet {
             weeks: if by_weekday { weeks } else { 0 },
             day: if by_weekday && !by_day { 0 } else { day.values.bits as u32 | u32::from(day.last) },
             nearest: day.nearest | u32::from(day.last_weekday),
-            month: from_march(cron.fields.month.bits) as u16,
-            leap_only: false,
-            repeats: Repeats::Never,
+            months: months_of_four_years(cron.fields.month.bits) | cron.fields.month.bits << WRITTEN,
+            repeats: Repeats::Irregular,
         };
-        // A February of 28 days has every weekday four times, so where it begins makes no difference.
-        let february = Month::named(2001, 2);
-        days.leap_only = days.month == 1 << FEBRUARY && days.of_month(&february) & february.within() == 0;
+        let earliest = days.earliest();
+        if earliest > SHORTEST {
+            days.months &= months_of_length(earliest) | !ALL_MONTHS;
+        }
+        debug_assert!(days.months() != 0, "what can never match is refused before");
         days.repeats = days.find_repeats();
         days
     }
 
+    /// The earliest day of the month that can match in any month.
+    fn earliest(&self) -> u32 {
+        // Every month has a last day, which is bit 0, and a last week.
+        let in_other_weeks = self.weeks & !(0x7f << FIFTH_WEEK) != 0;
+        let by_weekday = match self.restricts_weekday() {
+            true if in_other_weeks => 1,
+            true => FIFTH_WEEK + 1,
+            false => u32::MAX,
+        };
+        (self.day | self.nearest).trailing_zeros().min(by_weekday)
+    }
+
     fn find_repeats(&self) -> Repeats {
-        let in_all_months = u64::from(self.month) == from_march(Field::Month.all());
+        let in_all_months = self.written_months() == Field::Month.all();
         if in_all_months && self.day & ALL_DAYS == ALL_DAYS {
             Repeats::Daily
         } else if in_all_months && self.day | self.nearest == 0 && self.weeks == self.week() * FIVE_WEEKS {
@@ -94,12 +112,23 @@ impl DaySet {
         } else if self.weeks == 0 && self.nearest == 0 && self.day & 1 == 0 {
             Repeats::Monthly
         } else {
-            Repeats::Never
+            Repeats::Irregular
         }
     }
 
     pub(crate) fn repeats(&self) -> Repeats {
         self.repeats
+    }
+
+    /// The months that are searched.
+    #[inline]
+    fn months(&self) -> u64 {
+        self.months & ALL_MONTHS
+    }
+
+    /// The months as they were written, bit 1 for January.
+    fn written_months(&self) -> u64 {
+        self.months >> WRITTEN & Field::Month.all()
     }
 
     /// The fields again, as far as they have a meaning here.
@@ -116,7 +145,7 @@ impl DaySet {
             last: self.day & 1 == 1,
             last_weekday: self.nearest & 1 == 1,
         };
-        let month = from_january(self.month.into());
+        let month = self.written_months();
         let month = values(Field::Month, month, month == Field::Month.all());
         let weekday = Weekdays {
             values: values(Field::Weekday, always.into(), !self.restricts_weekday()),
@@ -146,80 +175,97 @@ impl DaySet {
         match field {
             Field::Day => !self.restricts_day() || self.by_day(&month) >> day & 1 == 1,
             Field::Weekday => !self.restricts_weekday() || self.by_weekday(&month) >> day & 1 == 1,
-            _ => self.has(&month),
+            _ => month.is_in(months_of_four_years(self.written_months())),
         }
     }
 
     pub(crate) fn contains(&self, day: i64) -> bool {
         let (month, day) = Month::of(day);
-        self.has(&month) && self.of_month(&month) >> day & 1 == 1
+        month.is_in(self.months()) && self.of_month(&month) >> day & 1 == 1
     }
 
     /// The first day to match at or after a day.
-    #[inline]
     pub(crate) fn next_day(&self, day: i64) -> Option<i64> {
         match self.repeats {
             Repeats::Daily => Some(day),
-            Repeats::Weekly => Some(self.next_by_week(day)),
-            Repeats::Monthly => self.next_by_month(day),
-            Repeats::Never => self.next_by_calendar(day),
+            Repeats::Weekly => self.next_weekly(day),
+            Repeats::Monthly | Repeats::Irregular => self.next_in_months(day),
         }
     }
 
     /// The same if in every week the same days match.
     #[inline]
-    pub(crate) fn next_by_week(&self, day: i64) -> i64 {
-        day + i64::from(week_from(self.week(), day).trailing_zeros())
+    pub(crate) fn next_weekly(&self, day: i64) -> Option<i64> {
+        // Of five weeks that are all the same, at least four are left from any weekday on.
+        Some(day + i64::from((self.weeks >> weekday(day)).trailing_zeros()))
     }
 
-    /// The same if in every month the same days match.
-    #[inline]
-    pub(crate) fn next_by_month(&self, day: i64) -> Option<i64> {
-        self.next_by(day, |_| self.day)
-    }
-
-    /// The same if it is not that simple.
-    #[inline]
-    pub(crate) fn next_by_calendar(&self, day: i64) -> Option<i64> {
-        self.next_by(day, |month| self.of_month(month))
-    }
-
-    /// The same by what tells the days of a month, which may go past its end: few months need be asked for their length.
-    #[inline(always)]
-    fn next_by(&self, day: i64, of_month: impl Fn(&Month) -> u32) -> Option<i64> {
+    fn next_in_months(&self, day: i64) -> Option<i64> {
         let (mut month, day) = Month::of(day);
         // Of the month itself what is left, and every later month whole.
-        let mut days = if self.has(&month) { of_month(&month) & !0 << day } else { 0 };
+        let mut days = if month.is_in(self.months()) { self.of_month(&month) & !0 << day } else { 0 };
         for _ in 0..MONTHS_MAX + 2 {
-            let day = days.trailing_zeros();
-            if day <= SHORTEST || days != 0 && day <= month.length() {
-                return Some(month.first - 1 + i64::from(day));
+            if let Some(found) = first_of(days, &month) {
+                return Some(found);
             }
-            month = self.month_after(&month);
-            days = of_month(&month);
+            month = month.next_in(self.months());
+            days = self.of_month(&month);
         }
         None
+    }
+
+    /// The same as [`next_day`](Self::next_day) if in every month the same days match, and it is soon.
+    #[inline]
+    pub(crate) fn soon_monthly(&self, day: i64) -> Option<i64> {
+        self.soon(day, |_| self.day)
+    }
+
+    /// The same for any days, if it is soon.
+    #[inline]
+    pub(crate) fn soon_irregular(&self, day: i64) -> Option<i64> {
+        self.soon(day, |month| self.of_month(month))
+    }
+
+    /// The first day to match at or after a day, if it is soon: in what is left of the month or in the next month that
+    /// is searched. That is so nearly always, and the search for it calls nothing and needs few registers.
+    #[inline(always)]
+    fn soon(&self, day: i64, of_month: impl Fn(&Month) -> u32) -> Option<i64> {
+        if !is_near(day) {
+            return None;
+        }
+        let (month, day) = Month::of(day);
+        let left = if month.is_in(self.months()) { of_month(&month) & !0 << day } else { 0 };
+        if let Some(found) = first_of(left, &month) {
+            return Some(found);
+        }
+        let month = month.next_in(self.months());
+        first_of(of_month(&month), &month)
     }
 
     /// The last day to match at or before a day.
     pub(crate) fn prev_day(&self, day: i64) -> Option<i64> {
         match self.repeats {
             Repeats::Daily => Some(day),
-            // Of the week that begins the day after, the last day to match is a week too late.
-            Repeats::Weekly => Some(day - 6 + i64::from(week_from(self.week(), day + 1).ilog2())),
-            Repeats::Monthly | Repeats::Never => self.prev_by_calendar(day),
+            Repeats::Weekly => Some(self.prev_weekly(day)),
+            Repeats::Monthly | Repeats::Irregular => self.prev_in_months(day),
         }
     }
 
-    fn prev_by_calendar(&self, day: i64) -> Option<i64> {
+    fn prev_weekly(&self, day: i64) -> i64 {
+        // The weekday in the fifth week becomes the highest bit.
+        let earlier = self.weeks << (63 - FIFTH_WEEK - weekday(day));
+        day - i64::from(earlier.leading_zeros())
+    }
+
+    fn prev_in_months(&self, day: i64) -> Option<i64> {
         let (mut month, day) = Month::of(day);
         let mut through = !(!1 << day);
         for _ in 0..MONTHS_MAX + 2 {
-            let days = if self.has(&month) { self.of_month(&month) & through } else { 0 };
+            let days = if month.is_in(self.months()) { self.of_month(&month) & through } else { 0 };
             if let Some(day) = days.checked_ilog2() {
-                return Some(month.first - 1 + i64::from(day));
+                return Some(month.first() - 1 + i64::from(day));
             }
-            month = self.month_before(&month);
+            month = month.prev_in(self.months());
             through = month.within();
         }
         None
@@ -238,38 +284,15 @@ impl DaySet {
 
     /// The next month that is wanted, and its days; bit n stands for the day n.
     pub(crate) fn next_month(&self, month: &Month) -> (Month, u32) {
-        let month = self.month_after(month);
+        let month = month.next_in(self.months());
         (month, self.of_month(&month) & month.within())
-    }
-
-    #[inline]
-    fn has(&self, month: &Month) -> bool {
-        self.month >> month.month & 1 == 1
-    }
-
-    #[inline]
-    fn month_after(&self, month: &Month) -> Month {
-        let later = u32::from(self.month) & !1 << month.month;
-        match later {
-            0 if self.leap_only => month.leap_after(),
-            0 => Month::new(month.year + 1, self.month.trailing_zeros()),
-            later => Month::new(month.year, later.trailing_zeros()),
-        }
-    }
-
-    fn month_before(&self, month: &Month) -> Month {
-        let earlier = u32::from(self.month) & !(!0 << month.month);
-        match earlier {
-            0 if self.leap_only => month.leap_before(),
-            0 => Month::new(month.year - 1, u32::from(self.month).ilog2()),
-            earlier => Month::new(month.year, earlier.ilog2()),
-        }
     }
 
     /// The days of a month that match; bit n stands for the day n. There may be some past its end.
     #[inline]
     fn of_month(&self, month: &Month) -> u32 {
-        self.by_day(month) | self.by_weekday(month)
+        let days = self.by_day(month);
+        if self.weeks == 0 { days } else { days | self.by_weekday(month) }
     }
 
     #[inline]
@@ -286,11 +309,15 @@ impl DaySet {
 
     /// The days from Monday to Friday that are nearest to others, without leaving the month.
     #[inline(never)]
+    #[expect(clippy::cast_possible_truncation, reason = "no month has more than 31 days")]
     fn by_nearest(&self, month: &Month) -> u32 {
-        let (first, length) = (weekday(month.first), month.length());
+        let length = month.length();
         let wanted = self.nearest & month.within() & ALL_DAYS | (self.nearest & 1) << length;
-        let saturdays = wanted & days_of_weeks(SATURDAY * FIVE_WEEKS, first);
-        let sundays = wanted & days_of_weeks(SUNDAY * FIVE_WEEKS, first);
+        // A month that begins with a Sunday, 0, has its first Saturday on the 7th. A Sunday is a day later, or six
+        // days earlier.
+        let saturdays = (FIVE_WEEKS << (7 - weekday(month.first()))) as u32;
+        let sundays = wanted & (saturdays << 1 | saturdays >> 6);
+        let saturdays = wanted & saturdays;
         let days = wanted & !saturdays & !sundays | saturdays >> 1 | sundays << 1;
         // From a Saturday that is the first, and from a Sunday that is the last, it is two days the other way.
         days & month.within() & ALL_DAYS | (days & 1) << 3 | sundays >> length << (length - 2)
@@ -298,16 +325,12 @@ impl DaySet {
 
     #[inline]
     fn by_weekday(&self, month: &Month) -> u32 {
-        if self.weeks == 0 {
-            return 0;
-        }
-        let first = weekday(month.first);
-        let days = days_of_weeks(self.weeks, first);
+        let days = days_of_weeks(self.weeks, weekday(month.first()));
         match self.weeks >> LAST_WEEK {
             0 => days,
             last => {
                 let begin = month.length() - 6;
-                days | week_from(last, month.first + i64::from(begin) - 1) << begin
+                days | week_from(last, month.first() + i64::from(begin) - 1) << begin
             }
         }
     }
@@ -323,20 +346,32 @@ impl DaySet {
     }
 }
 
-/// A set of months as [`Month`] counts them: January and February come last.
-fn from_march(months: u64) -> u64 {
-    months & !0b111 | (months & 0b110) << 12
-}
-
-/// The same as everyone counts them.
-fn from_january(months: u64) -> u64 {
-    months & 0x1ff8 | months >> 12 & 0b110
+/// The first of some days of a month, of which there may be some past its end.
+#[inline]
+fn first_of(days: u32, month: &Month) -> Option<i64> {
+    let day = days.trailing_zeros();
+    // Few need be compared with the length of the month, which takes longer to find out.
+    let is_within = day <= SHORTEST || days != 0 && day <= month.length();
+    is_within.then(|| month.first() - 1 + i64::from(day))
 }
 
 /// The days of a month that begins with the weekday `first`, of seven bits for each week.
 ///
 /// Each week of the month begins with that weekday. So the weekdays from it on move to the front of the seven bits,
-/// and those before it to the end: all weeks at once.
+/// and those before it to the end: all weeks at once. A month that begins with a Wednesday, 3, has its second
+/// Monday on the 13th; the lowest bit is on the right:
+///
+/// ```text
+///                       week 3   week 2   week 1
+///                       SFTWTMS  SFTWTMS  SFTWTMS
+/// weeks of MON#2        0000000  0000010  0000000
+/// front                 0001111  0001111  0001111   of each week, what comes from the right by `>> 3`
+/// weeks >> 3, in front  0000000  0000000  0000000   Wednesday to Saturday; here there is none of them
+/// weeks << 4, not so    0000000  0100000  0000000   Sunday to Tuesday
+///                       TMSSFTW  TMSSFTW  TMSSFTW
+/// ```
+///
+/// That is bit 12, for the 13th, and shifted by one bit 13.
 #[expect(clippy::cast_possible_truncation, reason = "no month has more than 31 days")]
 fn days_of_weeks(weeks: u64, first: u32) -> u32 {
     let front = (0x7f >> first) * FIVE_WEEKS;
@@ -375,7 +410,7 @@ mod tests {
             .flat_map(|year| {
                 (1..=12).map(move |name| {
                     let month = Month::named(year, name);
-                    (name, weekday(month.first), month.length())
+                    (name, weekday(month.first()), month.length())
                 })
             })
             .collect();
@@ -409,8 +444,10 @@ mod tests {
             }
             for weekday in 0..7 {
                 check(&format!("0 0 * {month} {weekday}#5"));
-                check(&format!("0 0 * 2,4,6,9,12 {weekday}#5"));
             }
+        }
+        for weekday in 0..7 {
+            check(&format!("0 0 * 2,4,6,9,12 {weekday}#5"));
         }
     }
 

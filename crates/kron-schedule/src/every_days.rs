@@ -21,7 +21,9 @@ use crate::calendar::{DAY, day_and_second};
 /// assert_eq!(second.as_second() - first.as_second(), 14 * 86_400);
 /// # Ok::<(), jiff::Error>(())
 /// ```
+// Packed, like the fields of an expression, so that a schedule stays within 64 bytes.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[repr(Rust, packed)]
 pub struct EveryDays {
     days: u16,
     phase: u16,

@@ -12,8 +12,8 @@ use crate::duration::Duration;
 use crate::expr::Cron;
 use crate::field::Field;
 use crate::pattern::{DaysAndTimes, Pattern};
-use crate::schedule::{Calendar, Interval, Kind, Schedule, to_timestamp};
-use crate::zone::{floor_second, to_date_time};
+use crate::schedule::{Calendar, Interval, Kind, Schedule};
+use crate::zone::{floor_second, to_date_time, to_timestamp};
 
 impl Schedule {
     /// Says field by field why an instant does or does not match.

@@ -69,14 +69,15 @@
 //! # Bounds
 //!
 //! Occurrences lie from 1970-01-01T00:00:00Z to the end of jiff's time in the year 9999; past either
-//! end the answer is `None`. A text has at most 1,024 bytes. A search looks at no more than 20
+//! end the answer is `None`. A text has at most 1,024 bytes. A search looks at no more than 22
 //! months and, but for schedules that fall into one gap after another, at two stretches of offset.
 //!
 //! # Reading order
 //!
 //! `dialect`, `field` and `expr` say what can be written; `parse` (with `alias`, `duration`) reads it;
-//! `compile` makes a schedule; `times` finds times of day, `days` finds days, and `pattern` is both of them; `zone`
-//! knows the offsets, and `schedule` joins the two. `occurrences`, `explain`, `describe` and `warning` answer the rest.
+//! `compile` makes a schedule; `times` finds times of day, `days` finds days (with `calendar`, which knows months), and
+//! `pattern` is both of them; `zone` knows the offsets, and `schedule` joins the two. `occurrences` (with `run`),
+//! `explain`, `describe` and `warning` answer the rest.
 #![no_std]
 
 extern crate alloc;
@@ -102,6 +103,7 @@ mod occurrences;
 mod parse;
 mod pattern;
 mod plain;
+mod run;
 mod schedule;
 pub mod suggest;
 mod times;

@@ -5,10 +5,10 @@ use core::iter::FusedIterator;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 
-use crate::calendar::Month;
 use crate::dst::Gap;
-use crate::schedule::{Calendar, Kind, Schedule, to_timestamp};
-use crate::zone::{Segment, floor_second, to_date_time};
+use crate::run::Run;
+use crate::schedule::{Calendar, Kind, Schedule};
+use crate::zone::{Segment, floor_second, to_date_time, to_timestamp};
 
 impl Schedule {
     /// All occurrences after an instant, in order.
@@ -37,7 +37,7 @@ impl Schedule {
 
     /// How many occurrences lie after one instant, up to and including another.
     ///
-    /// Intervals are counted by arithmetic, calendar schedules one by one but never past `at_most`.
+    /// Intervals are counted by arithmetic, calendar schedules up to 64 at a time and not far past `at_most`.
     ///
     /// ```
     /// use kron_schedule::{Count, Dialect, Dst, Expr, Zone};
@@ -56,17 +56,10 @@ impl Schedule {
                 count => Count::Exactly(u64::try_from(count).unwrap_or(at_most)),
             };
         }
-        let mut count = 0;
-        for at in self.occurrences_after(after) {
-            if at > through {
-                break;
-            }
-            if count == at_most {
-                return Count::AtLeast(count);
-            }
-            count += 1;
+        match self.occurrences_after(after).count_through(floor_second(through), at_most) {
+            count if count > at_most => Count::AtLeast(at_most),
+            count => Count::Exactly(count),
         }
-        Count::Exactly(count)
     }
 
     /// The gaps after one instant, up to and including another, that swallowed local times of this
@@ -109,27 +102,12 @@ pub struct OccurrencesAfter<'s> {
     run: Run,
 }
 
-/// Occurrences, or civil times, that are known together. Bit n stands for `begin` and n times `every`.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Run {
-    pub(crate) begin: i64,
-    pub(crate) every: i64,
-    pub(crate) bits: u64,
-    /// The month that it goes to the end of. If there is one, the next such month can follow without a search.
-    pub(crate) month: Option<Month>,
-}
-
 impl Iterator for OccurrencesAfter<'_> {
     type Item = Timestamp;
 
     #[inline]
     fn next(&mut self) -> Option<Timestamp> {
-        if self.run.bits == 0 {
-            return self.search();
-        }
-        let number = self.run.bits.trailing_zeros();
-        self.run.bits &= self.run.bits - 1;
-        Some(self.run.at(number))
+        self.run.next().or_else(|| self.search())
     }
 }
 
@@ -141,49 +119,25 @@ impl OccurrencesAfter<'_> {
             self.after = self.schedule.next_after(self.after?);
             return self.after;
         };
-        let after = floor_second(self.after?);
-        if let Some(month) = self.run.month
-            && let Some(run) = calendar.run_of_month_after(month, after)
-        {
-            self.go_on_with(run);
-            return self.next();
+        if calendar.go_on(&mut self.run) {
+            self.after = self.run.last().map(to_timestamp);
+            return self.run.next();
         }
-        self.after = self.schedule.next_after(self.after?);
-        let found = self.after?;
-        self.go_on_with(calendar.run_after(found.as_second()));
-        Some(found)
+        let found = self.schedule.next_after(self.after?);
+        self.run = found.map_or(Run::default(), |found| calendar.run_after(found.as_second()));
+        self.after = self.run.last().map(to_timestamp).or(found);
+        found
     }
 
-    fn go_on_with(&mut self, run: Run) {
-        self.run = run;
-        if let Some(last) = run.last() {
-            self.after = Some(to_timestamp(last));
+    /// How many are not after a second, but at most so many and 63.
+    fn count_through(mut self, through: i64, at_most: u64) -> u64 {
+        let mut count = 0;
+        while count <= at_most && self.next().is_some_and(|at| at.as_second() <= through) {
+            let run = self.run.before(through + 1);
+            count += 1 + u64::from(run.bits.count_ones());
+            self.run.bits &= !run.bits;
         }
-    }
-}
-
-impl Run {
-    pub(crate) fn earlier(self, seconds: i64) -> Run {
-        Run { begin: self.begin - seconds, ..self }
-    }
-
-    /// Without those at an instant and after.
-    pub(crate) fn before(self, end: i64) -> Run {
-        if self.last().is_none_or(|last| last < end) {
-            return self;
-        }
-        // At least the last bit goes, so that fewer than 64 are left.
-        let left = (end - self.begin).max(0).unsigned_abs().div_ceil(self.every.unsigned_abs());
-        Run { bits: self.bits & !(!0 << left), month: None, ..self }
-    }
-
-    /// The last of it.
-    pub(crate) fn last(&self) -> Option<i64> {
-        Some(self.begin + i64::from(self.bits.checked_ilog2()?) * self.every)
-    }
-
-    fn at(&self, number: u32) -> Timestamp {
-        to_timestamp(self.begin + i64::from(number) * self.every)
+        count
     }
 }
 

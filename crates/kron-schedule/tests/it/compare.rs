@@ -23,6 +23,12 @@ impl fmt::Display for Disagreement {
 pub(crate) trait Answers {
     fn next_after(&self, instant: Timestamp) -> Option<Timestamp>;
     fn prev_at_or_before(&self, instant: Timestamp) -> Option<Timestamp>;
+
+    /// So many that follow: one search after the other, unless there is another way.
+    fn list_after(&self, instant: Timestamp, count: usize) -> Vec<Timestamp> {
+        let searched = std::iter::successors(self.next_after(instant), |at| self.next_after(*at));
+        searched.take(count).collect()
+    }
 }
 
 impl Answers for Schedule {
@@ -32,6 +38,10 @@ impl Answers for Schedule {
 
     fn prev_at_or_before(&self, instant: Timestamp) -> Option<Timestamp> {
         Schedule::prev_at_or_before(self, instant)
+    }
+
+    fn list_after(&self, instant: Timestamp, count: usize) -> Vec<Timestamp> {
+        self.occurrences_after(instant).take(count).collect()
     }
 }
 
@@ -90,7 +100,10 @@ pub(crate) fn check(case: &Case<'_>) -> Result<(), Disagreement> {
 /// How many occurrences are followed in each direction.
 const FOLLOWED: usize = 3;
 
-/// The next few occurrences and the previous few.
+/// How many are listed. A list takes up to 64 at once, so that the next such step is seen too.
+const LISTED: usize = 70;
+
+/// The next few occurrences and the previous few, by the oracle; and a list of more, by searching again and again.
 pub(crate) fn answers(
     subject: &dyn Answers,
     oracle: &Oracle<'_>,
@@ -113,7 +126,9 @@ pub(crate) fn answers(
         at = timestamp(prev.as_second() - 1);
         same(format_args!("next_after {at}"), &Some(prev), &subject.next_after(at))?;
     }
-    Ok(())
+    let searched: Vec<_> =
+        std::iter::successors(subject.next_after(start), |at| subject.next_after(*at)).take(LISTED).collect();
+    same(format_args!("list_after {start}"), &searched, &subject.list_after(start, LISTED))
 }
 
 fn same<T: PartialEq + Debug>(asked: impl fmt::Display, expected: &T, found: &T) -> Result<(), Disagreement> {

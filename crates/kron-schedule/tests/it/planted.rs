@@ -13,16 +13,18 @@ use crate::oracle::Oracle;
 /// Cases tried until a bug must have shown itself. The rarest here takes a twentieth of them.
 const CASES: u64 = 20_000;
 
-/// A schedule with a bug in its making, in `next` or in `prev`.
+/// A schedule with a bug in its making, in `next`, in `prev` or in its lists.
 struct Planted {
     schedule: Schedule,
+    listed: Schedule,
     next: fn(&Schedule, Timestamp) -> Option<Timestamp>,
     prev: fn(&Schedule, Timestamp) -> Option<Timestamp>,
 }
 
 impl Planted {
     fn new(schedule: Schedule) -> Planted {
-        Planted { schedule, next: Schedule::next_after, prev: Schedule::prev_at_or_before }
+        let listed = schedule.clone();
+        Planted { schedule, listed, next: Schedule::next_after, prev: Schedule::prev_at_or_before }
     }
 }
 
@@ -33,6 +35,10 @@ impl Answers for Planted {
 
     fn prev_at_or_before(&self, instant: Timestamp) -> Option<Timestamp> {
         (self.prev)(&self.schedule, instant)
+    }
+
+    fn list_after(&self, instant: Timestamp, count: usize) -> Vec<Timestamp> {
+        self.listed.list_after(instant, count)
     }
 }
 
@@ -98,10 +104,22 @@ fn a_previous_occurrence_that_excludes_the_instant() {
 
 #[test]
 fn a_clock_that_is_never_changed() {
+    expect_caught(|case| Planted::new(compile(case, case.dst.gap, case.dst.fold, &never_changed(case))));
+}
+
+#[test]
+fn a_list_that_goes_on_when_clocks_change() {
     expect_caught(|case| {
-        let fixed = TimeZone::fixed(case.zone.jiff.to_offset(case.start));
-        let zone = Zone::new(&fixed).expect("a fixed offset has no changes");
-        Planted::new(compile(case, case.dst.gap, case.dst.fold, &zone))
+        let listed = compile(case, case.dst.gap, case.dst.fold, &never_changed(case));
+        Planted { listed, ..Planted::new(right(case)) }
+    });
+}
+
+#[test]
+fn a_list_that_loses_what_clocks_repeat() {
+    expect_caught(|case| {
+        let listed = compile(case, case.dst.gap, Fold::First, &case.zone.kron);
+        Planted { listed, ..Planted::new(right(case)) }
     });
 }
 
@@ -111,6 +129,12 @@ fn a_search_that_gives_up_after_eight_years() {
     let hasty: fn(&Schedule, Timestamp) -> _ =
         |schedule, after| schedule.next_after(after).filter(|next| next.duration_since(after) < EIGHT_YEARS);
     expect_caught(|case| Planted { next: hasty, ..Planted::new(right(case)) });
+}
+
+/// The zone, with the offset of the start for ever.
+fn never_changed(case: &Case<'_>) -> Zone {
+    let fixed = TimeZone::fixed(case.zone.jiff.to_offset(case.start));
+    Zone::new(&fixed).expect("a fixed offset has no changes")
 }
 
 fn right(case: &Case<'_>) -> Schedule {

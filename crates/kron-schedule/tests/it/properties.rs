@@ -112,10 +112,20 @@ fn listing_is_searching_again_and_again() {
         ["UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe", "Antarctica/Troll", "Asia/Gaza"]
     {
         let zone = Zone::new(&TimeZone::get(name).unwrap()).unwrap();
-        for line in
-            ["* * * * *", "*/7 0-4 * * *", "30 15,45 * * * *", "0-10,50-59 1,2,3 * * *", "5 * 2 * * *"]
-        {
-            for dst in [Dst::KRON, Dst::OJS] {
+        for line in [
+            "* * * * *",
+            "*/5 * * * *",
+            "17 * * * *",
+            "30 1-23/2 * * *",
+            "0 */6 * * *",
+            "*/15 * * * * *",
+            "*/7 0-4 * * *",
+            "30 15,45 * * * *",
+            "0-10,50-59 1,2,3 * * *",
+            "5 * 2 * * *",
+        ] {
+            let both = |gap| Dst { gap, fold: Fold::Both };
+            for dst in [Dst::KRON, Dst::OJS, both(Gap::Skip), both(Gap::After)] {
                 let schedule = Expr::parse(line, Dialect::Ojs).unwrap().compile(&zone, dst).unwrap();
                 for start in ["2026-03-01T00:00:07Z", "2026-09-25T11:59:59Z"] {
                     let start: Timestamp = start.parse().unwrap();
@@ -123,7 +133,7 @@ fn listing_is_searching_again_and_again() {
                     let end = start + jiff::SignedDuration::from_hours(45 * 24);
                     let mut listed = schedule.occurrences_after(start);
                     for expected in searched.take_while(|at| *at < end) {
-                        assert_eq!(listed.next(), Some(expected), "{line} in {name}");
+                        assert_eq!(listed.next(), Some(expected), "{line} in {name}, {dst}");
                     }
                 }
             }
