@@ -92,7 +92,7 @@ impl Line {
             version,
             every,
             offset,
-            zone: (every >= 60 && rng.chance(200)).then(|| *rng.pick(&[Zone::Kolkata, Zone::Kathmandu])),
+            zone: (every >= 60 && rng.chance(300)).then(|| *rng.pick(&[Zone::Kolkata, Zone::Kathmandu])),
             around: rng.chance(400),
             window,
             deadline: *rng.pick(&[0, 0, 1, 5, 30, 60, 90, 300, 600, 3_600]),
@@ -110,7 +110,8 @@ impl Line {
     pub(crate) fn edited(&self, version: usize, rng: &mut Rng) -> Line {
         let other = Line::random(self.job, version, rng);
         let line = Line { version, ..self.clone() };
-        match rng.below(7) {
+        // Another zone is what only few lines can have, and so what those have most often.
+        match rng.below(if self.zone.is_some() { 12 } else { 6 }) {
             0 => Line {
                 every: other.every,
                 offset: other.offset,
@@ -122,8 +123,8 @@ impl Line {
             2 => Line { overlap: other.overlap, ..line },
             3 => Line { deadline: other.deadline, ..line },
             4 => Line { suspend: !self.suspend, ..line },
-            5 => Line { zone: self.zone.map(Zone::other), ..line },
-            _ => other,
+            5 => other,
+            _ => Line { zone: self.zone.map(Zone::other), ..line },
         }
     }
 
