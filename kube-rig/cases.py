@@ -8,6 +8,7 @@ history of etcd and the audit log are asked: no period of a KronJob may have had
 """
 
 import argparse
+import calendar
 import collections
 import concurrent.futures
 import copy
@@ -714,15 +715,18 @@ def case_outage(t):
     for number in range(5):
         t.make(f"outage-{number}", "@every 1s", {"deadline": "1h", "concurrency": "allow"})
     outages = 2 if t.args.short else t.args.outages
+    down = []
     for part in itertools.islice(itertools.cycle(("kube-apiserver", "etcd", "kube-apiserver", "kube-apiserver")), outages):
         wait("a run", lambda: t.history("outage-0", "executed"))
         time.sleep(random.random())  # at any moment of a period
         t.rig.kill(part)
         t.count(f"kill -9 of {part}")
+        killed = time.time()
         time.sleep(random.choice((0, 0, 0, 4)))
-        if part == "etcd":
+        if part == "etcd":  # what waits for it in the API server may yet be in time
             t.rig.start_etcd()
         else:
+            down.append((killed, time.time()))
             t.rig.start_apiserver()
         back = time.time()
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(back))
@@ -736,6 +740,14 @@ def case_outage(t):
         wait("a run after it", ran)
         t.times[f"running again after {part} came back"].append(time.time() - back)
     t.operator.wait_leading()
+    made = collections.Counter()
+    for owner, period, name in t.rig.creations():
+        at = calendar.timegm(time.strptime(period, "%Y-%m-%dT%H:%M:%SZ"))
+        if name.startswith(t.namespace + "/"):
+            made.update((owner, since) for since, until in down if since < at < until)
+    assert max(made.values(), default=0) <= 1, f"more than one run was made up for: {made.most_common(5)}"
+    t.count("kills after which it was away for four seconds", len([since for since, until in down if until - since > 3]))
+    t.count("periods of them that were made up for", made.total())
 
 
 @alone
@@ -897,8 +909,8 @@ def case_kronctl(t):
     assert "has no run after" in t.kronctl("next", "tool", "--from", "9999-12-30T12:00:00Z", code=1, *in_namespace)
 
 
-# What a guide's commands begin with that cannot be run here: there is no container engine, and nothing is installed.
-NOT_HERE = ("podman", "cargo", "ln")
+# What a guide's commands begin with that cannot be run here: there is no container engine and no node, and nothing is installed.
+NOT_HERE = ("podman", "cargo", "ln", "kubectl rollout")
 
 
 @alone
@@ -929,9 +941,16 @@ def case_guide(t):
             header, row = output.splitlines()
             assert header.split() == ["NAME", "SCHEDULE", "SUSPEND", "ACTIVE", "LAST", "NEXT", "READY", "AGE"], output
             assert row.startswith("report") and "True" in row, output
-        elif line.startswith("sed s/kron-jobs"):
-            args = shell("kubectl get deployment -n team-a kron-operator -o jsonpath='{.spec.template.spec.containers[0].args}'")
-            assert "--namespace=team-a" in args and "kron-jobs" not in args, args
+        elif "| kubectl apply" in line:
+            namespace = "team-a" if "namespaced" in line else "kron-system"
+            text = shell(f"kubectl get deployment -n {namespace} kron-operator -o jsonpath='{{.spec.template.spec.containers[0]}}'")
+            assert json.loads(text)["image"] == "registry.example/kron-operator:0.1.0", text
+            assert ("--namespace=team-a" in text) == (namespace == "team-a") and "kron-jobs" not in text, text
+        elif line.startswith("kubectl label clusterrole"):
+            shell("kubectl create rolebinding editor --clusterrole=edit --user=editor")
+            allowed = lambda user: shell(f"kubectl auth can-i create kronjobs.kron.io --as={user} || true").startswith("yes")
+            wait("the right", lambda: allowed("editor"))
+            assert not allowed("another")
         elif line.startswith("kronctl why report"):
             assert "it is to run at 20" in output, output
         elif line.startswith("kubectl kron run report"):
@@ -962,10 +981,10 @@ def case_guide(t):
                 if line.startswith("kubectl delete -f deploy/operator.yaml"):
                     running.pop().terminate()
                 seen(line, shell(line))
-                if line == "kubectl apply -f deploy/operator.yaml":
+                if "deploy/operator.yaml | kubectl apply" in line:
                     running.append(operator().wait_leading())
         left = shell("kubectl get crd,namespace,clusterrole,job -A -o name").split()
-        left = [name for name in left if "kron" in name and not name.endswith("/kron")]  # which is Helm's
+        left = [name for name in left if "kron" in name or name == "namespace/team-a"]
         assert not left, left
     finally:
         for process in running:
