@@ -8,6 +8,7 @@ history of etcd and the audit log are asked: no period of a KronJob may have had
 """
 
 import argparse
+import calendar
 import collections
 import concurrent.futures
 import copy
@@ -31,6 +32,9 @@ from rig import ACCOUNTS, OPERATOR, PATIENCE, Answer, Operator, Proxy, Rig, proc
 
 HERE = pathlib.Path(__file__).resolve().parent
 DEPLOY = HERE.parent / "deploy"
+PAIRS = 8  # of operators, at once
+# The Leases of operators that each have one.
+LEASES = ["one", "two", *(f"pair-{number}-{which}" for number in range(PAIRS) for which in ("one", "two"))]
 
 
 def alone(case):
@@ -79,6 +83,8 @@ class Test:
         # Over all rounds:
         self.sums = collections.Counter()
         self.times = collections.defaultdict(list)  # in seconds
+        self.loads = []
+        self.lock = threading.Lock()
 
     def install(self):
         """Everything as the guide says, with the operator's own rights and no others."""
@@ -95,7 +101,7 @@ class Test:
         meta = {"name": "rig-leases", "namespace": "kron-system"}
         group = "rbac.authorization.k8s.io"
         self.rig.apply(
-            {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": [{**leases, "resourceNames": ["one", "two"]}]},
+            {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": [{**leases, "resourceNames": LEASES}]},
             {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": meta,
              "roleRef": {"apiGroup": group, "kind": "Role", "name": "rig-leases"},
              "subjects": [{"kind": "ServiceAccount", "name": "kron-operator", "namespace": "kron-system"}]},
@@ -124,9 +130,45 @@ class Test:
         self.rig.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
         started = time.monotonic()
         case(self)
-        # What is over costs nothing more.
-        self.rig.call("DELETE", self.path(), timeout=300)
+        self.clear()
         print(f"ok   {name} ({time.monotonic() - started:.1f} s)", flush=True)
+
+    def clear(self):
+        """What is over costs nothing more."""
+        self.rig.call("DELETE", self.path(), timeout=300)
+
+    def count(self, what, number=1):
+        with self.lock:
+            self.sums[what] += number
+
+    def watch_load(self):
+        """The loads of the machine, of a minute each."""
+        while not self.rig.stopping.wait(30):
+            self.loads.append(os.getloadavg()[0])
+
+    def in_pairs(self, count, case):
+        """A case of two operators, so many times, some of them at once: each pair has a namespace and Leases of its own."""
+        turns = list(range(count))
+
+        def work(pair):
+            while True:
+                with self.lock:
+                    if not turns:
+                        return
+                    turn = turns.pop()
+                one = copy.copy(self)
+                one.namespace = f"{self.namespace}-turn-{turn}"
+                one.rig.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": one.namespace}})
+                try:
+                    case(one, f"pair-{pair}-")
+                except BaseException:
+                    turns.clear()  # the others need not go on
+                    raise
+                one.clear()
+
+        with concurrent.futures.ThreadPoolExecutor(PAIRS) as threads:
+            for done in [threads.submit(work, pair) for pair in range(min(PAIRS, count))]:
+                done.result()
 
     def histories(self):
         audited = self.rig.audited()  # first: an operator may still be at work
@@ -157,7 +199,7 @@ class Test:
             return json.dumps(job).encode()
 
         proxy = Proxy(self.rig, forget)
-        [name] = late_creations(self, ["both"], proxy.url, lambda job: job is None)
+        [name] = late_creations(self, ["both"], second_server=proxy.url, is_over=lambda job: job is None)
         proxy.close()
         found = self.twice()
         assert set(found) == {"etcd", "the audit log"}, f"not found by both that {name} was created twice: {found}"
@@ -200,9 +242,9 @@ class Test:
         self.operators.append(Operator(self.rig, self.args.operator, **keys))
         return self.operators[-1]
 
-    def free_lease(self):
+    def free_lease(self, *names):
         """Spares the next operators the wait for those that were killed."""
-        for name in ("kron-operator", "one", "two"):
+        for name in names or ("kron-operator", "one", "two"):
             self.rig.raw("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/kron-system/leases/{name}")
 
     def lead(self):
@@ -384,19 +426,35 @@ def case_name_conflict(t):
 def case_deletions(t):
     """Jobs that vanish, by their TTL and by hand, are not created again."""
     t.lead()
-    t.make("ttl", "@every 2s", jobTemplate=template(ttl=0))
-    t.make("hand", "@every 2s", jobTemplate=template(hold=True), policy={"concurrency": "allow"})
-    deadline = time.monotonic() + 20
-    deleted = 0
-    while time.monotonic() < deadline:
-        for job in t.jobs("hand"):
-            t.rig.raw("DELETE", t.jobs_path(job["metadata"]["name"]), {"propagationPolicy": "Background"})
-            deleted += 1
-        time.sleep(0.3)
-    assert deleted >= 5
+    enough = 5 if t.args.short else t.args.deletions
+    pairs = range(max(1, min(10, enough // 10)))
+    for number in pairs:
+        t.make(f"ttl-{number}", "@every 2s", jobTemplate=template(ttl=0))
+        t.make(f"hand-{number}", "@every 2s", jobTemplate=template(hold=True), policy={"concurrency": "allow"})
+    deleted = set()
+
+    def delete():
+        there = {job["metadata"]["name"] for job in t.jobs() if job["metadata"]["name"].startswith("hand-")}
+        for name in there:
+            t.rig.raw("DELETE", t.jobs_path(name), {"propagationPolicy": "Background"})
+        deleted.update(there)
+        return len(deleted - there) >= enough
+
+    wait("Jobs that were deleted", delete, patience=PATIENCE + 10 * enough)
     # First, for the history of one that goes on is soon full of others.
-    wait("their ends to be seen", lambda: [e for e in t.history("hand") if e.get("result") == "unknown"])
-    wait("vanished Jobs", lambda: len([c for c in t.rig.creations() if c[2].startswith(t.namespace + "/ttl")]) > len(t.jobs("ttl")) + 3)
+    wait("their ends to be seen", lambda: [e for e in t.history("hand-0") if e.get("result") == "unknown"])
+
+    def vanished():
+        time.sleep(1)
+        kept = {f"{t.namespace}/{job['metadata']['name']}" for job in t.jobs()}
+        return [c[2] for c in t.rig.creations() if c[2].startswith(f"{t.namespace}/ttl-") and c[2] not in kept][enough - 1:]
+
+    wait("Jobs whose TTL is over", vanished, patience=PATIENCE + 10 * enough)
+    # Whoever takes a Job that is gone for one that is missing creates it by then.
+    stamp = t.status("hand-0")["lastPeriodID"]
+    wait("more periods", lambda: all(t.status(f"{way}-{number}")["lastPeriodID"] > stamp for way in ("ttl", "hand") for number in pairs))
+    t.count("Jobs deleted by hand", len(deleted))
+    t.count("Jobs gone by their TTL", enough)
 
 
 def case_recreation(t):
@@ -436,7 +494,7 @@ def case_killed_at_each_step(t):
 
             def die():
                 box["operator"].process.kill()
-                t.sums["kill -9 of the operator, at a step of a period"] += 1
+                t.count("kill -9 of the operator, at a step of a period")
                 hit.set()
                 return "drop" if when == "before" else None  # else it arrives, though its sender is dead
 
@@ -468,29 +526,31 @@ def case_lost_answers(t):
         for step, is_it in STEPS.items():
             if is_it(method, path, body):
                 count[step] += 1
-                how = {0: "mute", 1: None, 2: "drop", 3: None}[count[step] % 4]
+                how = ("mute", None, "drop", None)[count[step] % 4]
                 lost[how] += 1
                 lost[step] += how == "mute"
                 return how
         return None
 
     proxy = Proxy(t.rig, meddle)
-    names = [f"lost-{number}" for number in range(4)]
+    enough = 2 if t.args.short else t.args.losses
+    names = [f"lost-{number}" for number in range(max(4, min(60, enough // 8)))]
     for name in names:
         t.make(name, "@every 1s", {"deadline": "1h"})
     operator = t.start(server=proxy.url, name="lost")
-    enough = 8 if t.args.short else 24
-    wait("enough of them", lambda: count["create"] >= enough, patience=180)
+    wait("enough of them", lambda: lost["create"] >= enough, patience=180 + 2 * enough)
     wait("a period of each in peace", lambda: all(t.history(name, "executed") for name in names))
-    t.sums["requests or answers lost"] += lost["mute"] + lost["drop"]
-    t.sums["of them answers to creations"] += lost["create"]
+    t.count("requests or answers lost", lost["mute"] + lost["drop"])
+    t.count("of them answers to creations", lost["create"])
     operator.terminate()
     proxy.close()
 
 
-def late_creations(t, names, second_server=None, is_over=lambda job: job and job["metadata"].get("deletionTimestamp")):
+def late_creations(t, names, pair="", second_server=None, is_over=lambda job: job and job["metadata"].get("deletionTimestamp")):
     """An operator is stopped with a creation for each of these on its way, all of which arrive after another has created, recorded and lost the
     Jobs. Their names are returned."""
+    one, two = f"{pair}one", f"{pair}two"
+    here = [f"--namespace={t.namespace}"]
     held, caught, go = {}, threading.Event(), threading.Event()
     box, lock = {}, threading.Lock()
 
@@ -510,13 +570,13 @@ def late_creations(t, names, second_server=None, is_over=lambda job: job and job
         held[meta["labels"]["kron.io/name"]] = meta["name"]
         return hold
 
-    t.free_lease()
+    t.free_lease(one, two)
     proxy = Proxy(t.rig, meddle)
     for name in names:
         t.make(name, "@every 5s", {"deadline": "1h"}, jobTemplate=template(ttl=0))
-    box["operator"] = t.start(server=proxy.url, lease="one", name="one")
+    box["operator"] = t.start(server=proxy.url, lease=one, name=one, flags=here)
     assert caught.wait(90), f"only {sorted(held)} came"
-    second = t.start(server=second_server, lease="two", name="two").wait_leading()
+    second = t.start(server=second_server, lease=two, name=two, flags=here).wait_leading()
     for name, job in held.items():
         wait("the other to record it", lambda: [e for e in t.history(name, "executed") if e.get("jobName") == job])
         wait("its TTL to be over", lambda: is_over(t.rig.get(t.jobs_path(job))))
@@ -536,12 +596,44 @@ def late_creations(t, names, second_server=None, is_over=lambda job: job and job
 def case_two_leaders(t):
     """Two operators, each sure to lead. What is on its way from the one finds the name taken, however late it is."""
     t.retire()
-    names = [f"both-{number}" for number in range(3 if t.args.short else 10)]
-    late = late_creations(t, names)
-    for job in late:
-        assert t.rig.get(t.jobs_path(job))["metadata"]["finalizers"] == ["kron.io/record"]
-    t.sums["leaders stopped with creations on their way"] += 1
-    t.sums["creations that arrived after their Jobs were gone"] += len(late)
+
+    def stop(t, pair):
+        late = late_creations(t, [f"both-{number}" for number in range(3 if t.args.short else 10)], pair)
+        for job in late:
+            assert t.rig.get(t.jobs_path(job))["metadata"]["finalizers"] == ["kron.io/record"]
+        t.count("leaders stopped with creations on their way")
+        t.count("creations that arrived after their Jobs were gone", len(late))
+
+    t.in_pairs(1 if t.args.short else t.args.stops, stop)
+
+
+@alone
+def case_stopped_leader(t):
+    """A leader is stopped at any moment, another takes over by the Lease, and the first goes on until it sees that it does not lead."""
+    t.retire()
+
+    def stop(t, pair):
+        lease, here = f"{pair}one", [f"--namespace={t.namespace}"]
+        t.free_lease(lease)
+        for number in range(3):
+            t.make(f"stopped-{number}", "@every 1s", {"deadline": "1h", "concurrency": "allow"}, jobTemplate=template(ttl=0))
+        first = t.start(lease=lease, name=f"{pair}first", flags=here).wait_leading()
+        second = t.start(lease=lease, name=f"{pair}second", flags=here)
+        wait("a run", lambda: t.history("stopped-0", "executed"))
+        time.sleep(random.random() * 2)
+        first.signal(signal.SIGSTOP)
+        stopped = time.monotonic()
+        second.wait_leading()
+        t.times["another leads after the leader was stopped"].append(time.monotonic() - stopped)
+        stamp = t.status("stopped-0")["lastPeriodID"]
+        wait("a run of the other", lambda: t.status("stopped-0")["lastPeriodID"] > stamp)
+        first.signal(signal.SIGCONT)
+        assert first.process.wait(PATIENCE) == 1, "it does not lead any more, and has to say so"
+        wait("more runs", lambda: len(t.history("stopped-0", "executed")) >= 5)
+        second.kill()
+        t.count("leaders stopped until another led")
+
+    t.in_pairs(1 if t.args.short else t.args.stops, stop)
 
 
 @alone
@@ -620,17 +712,21 @@ def case_busy_server(t):
 def case_outage(t):
     """The API server and etcd are killed and come back; what fell due meanwhile is caught up with once."""
     t.lead()
-    t.make("outage", "@every 1s", {"deadline": "1h", "concurrency": "allow"})
+    for number in range(5):
+        t.make(f"outage-{number}", "@every 1s", {"deadline": "1h", "concurrency": "allow"})
     outages = 2 if t.args.short else t.args.outages
-    for part in itertools.islice(itertools.cycle(("kube-apiserver", "etcd")), outages):
-        wait("a run", lambda: t.history("outage", "executed"))
+    down = []
+    for part in itertools.islice(itertools.cycle(("kube-apiserver", "etcd", "kube-apiserver", "kube-apiserver")), outages):
+        wait("a run", lambda: t.history("outage-0", "executed"))
         time.sleep(random.random())  # at any moment of a period
         t.rig.kill(part)
-        t.sums[f"kill -9 of {part}"] += 1
-        time.sleep(random.choice((0, 4)))
-        if part == "etcd":
+        t.count(f"kill -9 of {part}")
+        killed = time.time()
+        time.sleep(random.choice((0, 0, 0, 4)))
+        if part == "etcd":  # what waits for it in the API server may yet be in time
             t.rig.start_etcd()
         else:
+            down.append((killed, time.time()))
             t.rig.start_apiserver()
         back = time.time()
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(back))
@@ -638,12 +734,20 @@ def case_outage(t):
         def ran():
             if t.operator.process.poll() is not None:  # without a Lease for ten seconds it must end, and a kubelet starts it again
                 t.operator = t.start()
-                t.sums["operators that lost their Lease by it"] += 1
-            return [e for e in t.history("outage", "executed") if e["recordedAt"] > stamp]
+                t.count("operators that lost their Lease by it")
+            return [e for e in t.history("outage-0", "executed") if e["recordedAt"] > stamp]
 
         wait("a run after it", ran)
         t.times[f"running again after {part} came back"].append(time.time() - back)
     t.operator.wait_leading()
+    made = collections.Counter()
+    for owner, period, name in t.rig.creations():
+        at = calendar.timegm(time.strptime(period, "%Y-%m-%dT%H:%M:%SZ"))
+        if name.startswith(t.namespace + "/"):
+            made.update((owner, since) for since, until in down if since < at < until)
+    assert max(made.values(), default=0) <= 1, f"more than one run was made up for: {made.most_common(5)}"
+    t.count("kills after which it was away for four seconds", len([since for since, until in down if until - since > 3]))
+    t.count("periods of them that were made up for", made.total())
 
 
 @alone
@@ -805,8 +909,8 @@ def case_kronctl(t):
     assert "has no run after" in t.kronctl("next", "tool", "--from", "9999-12-30T12:00:00Z", code=1, *in_namespace)
 
 
-# What a guide's commands begin with that cannot be run here: there is no container engine, and nothing is installed.
-NOT_HERE = ("podman", "cargo", "ln")
+# What a guide's commands begin with that cannot be run here: there is no container engine and no node, and nothing is installed.
+NOT_HERE = ("podman", "cargo", "ln", "kubectl rollout")
 
 
 @alone
@@ -837,9 +941,16 @@ def case_guide(t):
             header, row = output.splitlines()
             assert header.split() == ["NAME", "SCHEDULE", "SUSPEND", "ACTIVE", "LAST", "NEXT", "READY", "AGE"], output
             assert row.startswith("report") and "True" in row, output
-        elif line.startswith("sed s/kron-jobs"):
-            args = shell("kubectl get deployment -n team-a kron-operator -o jsonpath='{.spec.template.spec.containers[0].args}'")
-            assert "--namespace=team-a" in args and "kron-jobs" not in args, args
+        elif "| kubectl apply" in line:
+            namespace = "team-a" if "namespaced" in line else "kron-system"
+            text = shell(f"kubectl get deployment -n {namespace} kron-operator -o jsonpath='{{.spec.template.spec.containers[0]}}'")
+            assert json.loads(text)["image"] == "registry.example/kron-operator:0.1.0", text
+            assert ("--namespace=team-a" in text) == (namespace == "team-a") and "kron-jobs" not in text, text
+        elif line.startswith("kubectl label clusterrole"):
+            shell("kubectl create rolebinding editor --clusterrole=edit --user=editor")
+            allowed = lambda user: shell(f"kubectl auth can-i create kronjobs.kron.io --as={user} || true").startswith("yes")
+            wait("the right", lambda: allowed("editor"))
+            assert not allowed("another")
         elif line.startswith("kronctl why report"):
             assert "it is to run at 20" in output, output
         elif line.startswith("kubectl kron run report"):
@@ -870,10 +981,10 @@ def case_guide(t):
                 if line.startswith("kubectl delete -f deploy/operator.yaml"):
                     running.pop().terminate()
                 seen(line, shell(line))
-                if line == "kubectl apply -f deploy/operator.yaml":
+                if "deploy/operator.yaml | kubectl apply" in line:
                     running.append(operator().wait_leading())
         left = shell("kubectl get crd,namespace,clusterrole,job -A -o name").split()
-        left = [name for name in left if "kron" in name and not name.endswith("/kron")]  # which is Helm's
+        left = [name for name in left if "kron" in name or name == "namespace/team-a"]
         assert not left, left
     finally:
         for process in running:
@@ -940,7 +1051,10 @@ def main():
     parser.add_argument("kronctl", type=pathlib.Path)
     parser.add_argument("cases", nargs="*", help="only these")
     parser.add_argument("--many", type=int, default=200, help="KronJobs that are due in one second (200)")
-    parser.add_argument("--outages", type=int, default=3, help="kills of the API server and of etcd, by turns, in a round that is not short (3)")
+    parser.add_argument("--outages", type=int, default=3, help="kills of the API server, and one of etcd for three of them, in a round that is not short (3)")
+    parser.add_argument("--stops", type=int, default=2, help="leaders that are stopped, in each of the two ways, in a round that is not short (2)")
+    parser.add_argument("--losses", type=int, default=6, help="answers to creations that are lost in a round that is not short (6)")
+    parser.add_argument("--deletions", type=int, default=10, help="Jobs deleted by hand, and by their TTL, in a round that is not short (10)")
     parser.add_argument("--helm", type=pathlib.Path, help="the program that renders the chart")
     parser.add_argument("--short", action="store_true", help="leave out what takes longest")
     parser.add_argument("--rounds", type=int, default=1, help="how often the cases are repeated (1)")
@@ -954,6 +1068,7 @@ def main():
     test = Test(args)
     print(f"rig in {test.rig.dir}", flush=True)
     status = 1
+    threading.Thread(target=test.watch_load, daemon=True).start()
     try:
         test.install()
         for test.round in range(1, args.rounds + 1):
@@ -967,6 +1082,8 @@ def main():
             print(f"     {what}: {figure}", flush=True)
         for what, times in test.times.items():
             print(f"     {what}: {len(times)} times, median {statistics.median(times):.1f} s, longest {max(times):.1f} s", flush=True)
+        if test.loads:
+            print(f"     load of the machine: {min(test.loads):.1f} to {max(test.loads):.1f}, mean {statistics.mean(test.loads):.1f}", flush=True)
     shutil.rmtree(test.rig.dir)  # kept if anything failed
     print(f"{len(cases)} cases passed, 0 periods with two Jobs", flush=True)
     return status

@@ -164,7 +164,8 @@ class Rig:
         """The garbage collector asks which resources there are when it starts, and then every 30 s: it starts when all are there."""
         self.spawn(
             "kube-controller-manager", f"--kubeconfig={self.dir}/admin.conf", "--leader-elect=false",
-            "--controllers=job-controller,garbage-collector-controller,namespace-controller,ttl-after-finished-controller",
+            "--controllers=job-controller,garbage-collector-controller,namespace-controller,ttl-after-finished-controller,"
+            "clusterrole-aggregation-controller",
             "--use-service-account-credentials=false", "--secure-port=0", "--concurrent-job-syncs=20",
             "--kube-api-qps=500", "--kube-api-burst=1000",
         )

@@ -56,7 +56,7 @@ pub struct Controller {
 #[derive(Default)]
 struct State {
     kronjobs: HashMap<Key, Arc<KronJob>>,
-    /// Jobs by the `KronJob` that they say they belong to, then by their name.
+    /// Jobs by the `KronJob` that they say they belong to, then by their name. Their specs are left out.
     jobs: HashMap<Key, HashMap<String, Arc<Job>>>,
     /// What a watch lists anew, until the list is complete: `KronJob`s, and Jobs by their namespaces and names.
     listing: (HashSet<Key>, HashSet<Key>),
@@ -452,10 +452,12 @@ async fn timed<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Resu
 
 impl State {
     /// Takes note of a `KronJob`, unless something newer is known, and says whether it is news.
-    fn know(&mut self, kronjob: KronJob) -> bool {
+    fn know(&mut self, mut kronjob: KronJob) -> bool {
         let key = key(&kronjob);
         let is_news = self.kronjobs.get(&key).is_none_or(|known| is_newer(&kronjob, &**known));
         if is_news {
+            // Who wrote what is most of its size. To the API server an update without it leaves it as it is.
+            kronjob.metadata.managed_fields = None;
             self.kronjobs.insert(key, Arc::new(kronjob));
         }
         is_news
@@ -474,8 +476,11 @@ impl State {
     }
 
     /// The same for a Job.
-    fn know_job(&mut self, job: Job) -> bool {
+    fn know_job(&mut self, mut job: Job) -> bool {
         let Some(owner) = owner(&job) else { return false };
+        // There may be many thousands, and these are most of their size.
+        job.spec = None;
+        job.metadata.managed_fields = None;
         let jobs = self.jobs.entry((job.namespace().unwrap_or_default(), owner.name)).or_default();
         let is_news = jobs.get(&job.name_any()).is_none_or(|known| is_newer(&job, &**known));
         if is_news {
@@ -582,4 +587,42 @@ fn is_newer<K: ResourceExt>(new: &K, known: &K) -> bool {
 
 fn floor(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_is_watched_only_what_is_needed_is_kept() {
+        let mut state = State::default();
+        let written = json!([{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}]);
+        let metadata = |name: &str| json!({"name": name, "namespace": "a", "uid": name, "resourceVersion": "1", "managedFields": written});
+        let kronjob = json!({
+            "apiVersion": "kron.io/v1alpha1", "kind": "KronJob", "metadata": metadata("x"),
+            "spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": {"spec": {"containers": [{"name": "main"}]}}}}},
+        });
+        let kronjob: KronJob = serde_json::from_value(kronjob).unwrap();
+        let template = kronjob.spec.job_template.clone();
+        assert!(state.know(kronjob));
+        let kept = &state.kronjobs[&("a".to_owned(), "x".to_owned())];
+        assert_eq!(kept.metadata.managed_fields, None);
+        assert_eq!(kept.spec.job_template, template);
+
+        let mut job = json!({
+            "metadata": metadata("x-1"), "spec": {"template": {"spec": {"containers": [{"name": "main"}]}}},
+            "status": {"conditions": [{"type": "Complete", "status": "True"}]},
+        });
+        job["metadata"]["finalizers"] = json!([FINALIZER]);
+        job["metadata"]["annotations"] = json!({crate::api::PERIOD_KEY: "2027-01-15T08:00:00Z"});
+        job["metadata"]["ownerReferences"] = json!([
+            {"apiVersion": "kron.io/v1alpha1", "kind": "KronJob", "name": "x", "uid": "x", "controller": true},
+        ]);
+        let job: Job = serde_json::from_value(job).unwrap();
+        assert!(state.know_job(job.clone()));
+        let kept = &state.jobs[&("a".to_owned(), "x".to_owned())]["x-1"];
+        assert_eq!((&kept.spec, &kept.metadata.managed_fields), (&None, &None));
+        assert_eq!(job::seen(kept, "x"), job::seen(&job, "x"));
+        assert!(is_held(kept));
+    }
 }
