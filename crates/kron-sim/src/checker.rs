@@ -326,6 +326,11 @@ impl Checker {
         }
     }
 
+    /// A run from before is still there, also if the file that told of it was damaged.
+    pub(crate) fn told_adopted(&mut self, job: usize, run: RunId, process: ProcessId) {
+        self.subjects[job].open.insert(run, process);
+    }
+
     pub(crate) fn told_fenced(&mut self, job: usize, fence: i64, at: i64) {
         self.subjects[job].raise(fence, at);
     }

@@ -983,6 +983,9 @@ impl World {
             Report::Completed { entry, run, process, .. } => {
                 self.checker.told_completed(job_of(entry), *run, *process);
             }
+            Report::Adopted { entry, run, process } => {
+                self.checker.told_adopted(job_of(entry), *run, *process);
+            }
             Report::Fenced { entry, fence, .. } => {
                 self.checker.told_fenced(job_of(entry), second(fence.nominal()), at.1);
             }
@@ -1002,7 +1005,6 @@ impl World {
             Report::Manual { .. }
             | Report::Ending { .. }
             | Report::Stuck { .. }
-            | Report::Adopted { .. }
             | Report::Paused { .. }
             | Report::Resumed { .. }
             | Report::Ahead { .. }
