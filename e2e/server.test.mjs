@@ -174,6 +174,26 @@ view("the timeline: windows, outcomes with reasons, zoom, and the day when clock
   await page.keyboard.press("Home");
   for (let nth = 0; nth < 3 && !(await page.textContent(".tip")).includes("the run before was still active"); nth++) await page.keyboard.press("ArrowRight");
   assert.match(await page.textContent(".tip"), /minutely.*Skipped.*the run before was still active/);
+  // What was asked for before somebody began to walk comes late, and takes nobody back to the beginning.
+  let arrive;
+  const late = new Promise((done) => { arrive = done; });
+  await page.route(/\/timeline\?/, async (route) => {
+    const answer = await route.fetch();
+    await late;
+    await route.fulfill({ response: answer });
+  });
+  await page.keyboard.press("Escape");
+  await page.click("button:text-is('Now')");
+  await page.focus(".tplot");
+  for (const key of ["Home", "ArrowRight"]) await page.keyboard.press(key);
+  const second = await page.textContent(".tip");
+  const [picture, answered] = [await page.$(".tplot"), page.waitForResponse(/\/timeline\?/)];
+  arrive();
+  await answered;
+  await until("it is drawn anew", async () => !(await picture.evaluate((old) => old.isConnected)));
+  await page.unroute(/\/timeline\?/);
+  for (const key of ["ArrowRight", "ArrowLeft"]) await page.keyboard.press(key);
+  assert.equal(await page.textContent(".tip"), second);
   await page.keyboard.press("Escape");
   assert.ok(await page.isHidden(".tip"));
   await page.fill("#search", "fleet-0");

@@ -18,6 +18,9 @@ export async function timeline(context) {
     search: given("search") || "", offset: Number(given("offset")) || 0,
   };
   let said = null;
+  // Which mark of which row is pointed at, and how to point at it again once the rows are drawn anew.
+  let pointed = null;
+  const again = new Map();
   const rows = h("div", { class: "timeline" });
   const below = h("div");
   const tip = h("div", { class: "tip", role: "status", "aria-live": "polite", hidden: true });
@@ -83,14 +86,24 @@ export async function timeline(context) {
     const x = (at) => ((Date.parse(at) - from) / (to - from)) * width;
     const changes = said.changes.map((change) => s("path", { class: "clock-change", d: `M${x(change.at)} 0V${TALL}` }, s("title", {}, changeWords(change))));
     const present = s("path", { class: "present", d: `M${x(said.now)} 0V${TALL}` });
+    const kept = pointed;
+    again.clear();
     put(rows,
       h("div", { class: "trow axis-row", "aria-hidden": "true" }, h("div", { class: "tname" }), axisPicture(from, to, width, x)),
       said.rows.map((row) => h("div", { class: "trow" },
         h("div", { class: "tname" }, jobLink(row.id, row.name), row.paused && [" ", chip("paused")]),
         rowPicture(row, width, x, [changes.map((line) => line.cloneNode(true)), present.cloneNode()]))));
+    if (kept && again.has(kept.row)) again.get(kept.row)(kept.key);
+    else leave();
     put(below,
       said.changes.length ? h("ul", { class: "notes" }, said.changes.map((change) => h("li", {}, h("span", { class: "key clock" }), changeWords(change)))) : null,
       pager(said, (offset) => { state.offset = offset; look(); }));
+  }
+
+  /** Nothing is pointed at any more. */
+  function leave() {
+    pointed = null;
+    tip.hidden = true;
   }
 
   function changeWords(change) {
@@ -123,7 +136,7 @@ export async function timeline(context) {
       const drawn = shape(tick.mark, place, middle);
       drawn.classList.add("stop");
       marks.push(drawn);
-      stops.push({ drawn, place, words: () => tickWords(row, tick) });
+      stops.push({ drawn, place, key: tick.nominal, words: () => tickWords(row, tick) });
     }
     for (const cell of row.cells) {
       const all = Object.entries(cell.marks).sort((a, b) => b[1] - a[1]);
@@ -138,7 +151,7 @@ export async function timeline(context) {
       });
       const drawn = s("g", { class: "stop" }, parts);
       marks.push(drawn);
-      stops.push({ drawn, place: left + wide / 2, words: () => [h("strong", {}, row.name), h("p", {}, `${time.short(cell.from)} to ${time.short(cell.to)}`), all.map(([mark, count]) => h("p", {}, chip(mark), ` ${count.toLocaleString("en")}`))] });
+      stops.push({ drawn, place: left + wide / 2, key: cell.from, words: () => [h("strong", {}, row.name), h("p", {}, `${time.short(cell.from)} to ${time.short(cell.to)}`), all.map(([mark, count]) => h("p", {}, chip(mark), ` ${count.toLocaleString("en")}`))] });
     }
     const counts = {};
     for (const tick of row.ticks) counts[tick.mark] = (counts[tick.mark] || 0) + tick.count;
@@ -150,7 +163,8 @@ export async function timeline(context) {
     const point = (nth) => {
       for (const stop of stops) stop.drawn.classList.remove("at");
       at = nth;
-      if (nth < 0 || !stops[nth]) { tip.hidden = true; return; }
+      if (nth < 0 || !stops[nth]) return leave();
+      pointed = { row: row.id, key: stops[nth].key };
       stops[nth].drawn.classList.add("at");
       put(tip, stops[nth].words());
       tip.hidden = false;
@@ -160,6 +174,7 @@ export async function timeline(context) {
       tip.style.left = `${left}px`;
       tip.style.top = under ? `${box.bottom + 2}px` : `${Math.max(8, box.top - tip.offsetHeight - 2)}px`;
     };
+    again.set(row.id, (key) => point(stops.findIndex((stop) => stop.key === key)));
     picture.addEventListener("pointermove", (event) => {
       const here = event.clientX - picture.getBoundingClientRect().left;
       let best = -1;
