@@ -63,7 +63,7 @@ export async function timeline(context) {
     if (state.from !== null) query.set("from", new Date(state.from).toISOString());
     context.go(`/timeline?${query}`, { quietly: true });
     drawZooms();
-    return refresh().catch((error) => show(rows, error, look));
+    return refresh().catch((error) => { leave(); show(rows, error, look); });
   }
 
   async function refresh() {
@@ -76,6 +76,7 @@ export async function timeline(context) {
     if (!said) return;
     range.textContent = `${time.short(said.from)} to ${time.short(said.to)} (${time.HERE})`;
     if (!said.total) {
+      leave();
       put(below);
       return put(rows, empty(state.search ? `No job has “${state.search}” in its name.` : "There are no jobs yet."));
     }

@@ -35,7 +35,7 @@ pub struct Manners {
     pub grace: Duration,
     /// The most runs of periods that are started in a second; `None` is without end.
     pub start_rate: Option<u32>,
-    /// The most jobs that are looked at for one tick: the first are started while the others are decided.
+    /// How many jobs are looked at for one tick while none has waited for long: the first are started while the others are decided.
     pub looks_max: usize,
 }
 
@@ -57,6 +57,9 @@ const JUMP_MIN: f64 = 2.0;
 /// How long a look that was due may wait for the job's own work and still be made with the second it was due.
 /// After that the world has moved on too far, and what came due is judged by the time it is.
 const STAMP_MAX: i64 = 60;
+
+/// How often the number of looks is doubled at most: by then there are thousands in one go.
+const LOOKS_DOUBLED_MAX: i64 = 12;
 
 /// The daemon's jobs, and everything that is under way.
 #[derive(Debug)]
@@ -163,7 +166,7 @@ impl Daemon {
         let mut effects = Vec::new();
         self.notice(now, &mut effects);
         // Other events are about somebody who waits, and for whom those that are only now looked at would be in the way.
-        let looks = if matches!(event, Event::Tick) { self.manners.looks_max.max(1) } else { 0 };
+        let looks = matches!(event, Event::Tick);
         match event {
             Event::Tick => {}
             // What is about to end takes on nothing new.
@@ -253,8 +256,8 @@ impl Daemon {
         }
     }
 
-    /// Finds out who is due, and looks at so many of them.
-    fn tick(&mut self, looks: usize, now: Moment, effects: &mut Vec<Effect>) {
+    /// Finds out who is due, and looks at some of them if it is time for that.
+    fn tick(&mut self, looks: bool, now: Moment, effects: &mut Vec<Effect>) {
         let second = now.second();
         for (at, slots) in self.timers.take_due(second) {
             for slot in slots {
@@ -268,7 +271,7 @@ impl Daemon {
                 self.due.push_back(slot);
             }
         }
-        for _ in 0..looks {
+        for _ in 0..if looks { self.looks(second) } else { 0 } {
             let Some(slot) = self.due.pop_front() else { break };
             self.with(slot, now, effects, |_, _| {});
         }
@@ -276,6 +279,14 @@ impl Daemon {
             self.alarms.remove(&(at, slot));
             self.with(slot, now, effects, Tracked::alarm);
         }
+    }
+
+    /// How many are looked at in one go: twice as many for every second that the first has waited. However many are due and however
+    /// busy krond is with those that have started, all are decided long before the second that they are judged by is too long ago.
+    fn looks(&self, second: i64) -> usize {
+        let stamp = self.due.front().and_then(|slot| self.tracked(*slot)?.look);
+        let waited = stamp.map_or(0, |stamp| (second - stamp).clamp(0, LOOKS_DOUBLED_MAX));
+        self.manners.looks_max.max(1) << waited
     }
 
     /// Does something to a job, and then whatever it is free to do next.
@@ -821,18 +832,31 @@ mod tests {
         let (effects, wake) = daemon.on(now, Event::Tick);
         assert_eq!(starts(&effects), ["a", "b"]);
         assert_eq!(wake.uptime, Some(now.uptime), "there is more to do");
-        let (effects, wake) = daemon.on(at("12:00:01"), Event::SpawnReady(Ticket(1), process()));
+        let (effects, wake) = daemon.on(at("12:00:00.8"), Event::SpawnReady(Ticket(1), process()));
         assert!(
             matches!(effects[..], [Effect::WriteState { is_awaited: true, .. }]),
             "who is at the gate waits for nobody: {effects:?}"
         );
-        assert_eq!(wake.uptime, Some(at("12:00:01").uptime), "there is still more to do");
-        let (effects, _) = daemon.on(at("12:00:01"), Event::Tick);
+        assert_eq!(wake.uptime, Some(at("12:00:00.8").uptime), "there is still more to do");
+        let (effects, _) = daemon.on(at("12:00:00.9"), Event::Tick);
         assert_eq!(starts(&effects), ["c", "d"]);
         let (effects, wake) = daemon.on(at("12:00:30"), Event::Tick);
         assert_eq!(started(&effects), [RunId::Period(PeriodId::new(at("12:00:00").wall))], "{effects:?}");
         assert_eq!(starts(&effects), ["e"]);
         assert!(wake.uptime > Some(at("12:00:30").uptime), "nobody waits");
+    }
+
+    #[test]
+    fn the_longer_they_wait_the_more_are_looked_at() {
+        let mut daemon = Daemon::new(Manners { looks_max: 1, ..Manners::default() });
+        let event = jobs(&daemon, &["a", "b", "c", "d", "e", "f", "g"], Some("11:59:00"));
+        daemon.on(at("11:59:30"), event);
+        let (effects, _) = daemon.on(at("12:00:00.2"), Event::Tick);
+        assert_eq!(starts(&effects), ["a"]);
+        let (effects, _) = daemon.on(at("12:00:01.2"), Event::Tick);
+        assert_eq!(starts(&effects), ["b", "c"]);
+        let (effects, _) = daemon.on(at("12:00:02.2"), Event::Tick);
+        assert_eq!(starts(&effects), ["d", "e", "f", "g"]);
     }
 
     #[test]

@@ -63,47 +63,59 @@ fn serve(store: &Store<Directory>, tasks: &Receiver<Task>, post: &Post) {
         }
         waiting.tasks.extend(tasks.try_iter());
         let wave = waiting.wave();
+        if let Some((slot, entry)) = waiting.retries.pop_front() {
+            retry(store, slot, &entry, post);
+        }
         if !wave.is_empty() {
             write(store, &wave, post);
-            continue;
-        }
-        match waiting.tasks.pop_front() {
-            Some(Task::Load(entries)) => post.send(Message::Loaded(load_all(store, entries))),
-            Some(Task::Retry(slot, entry)) => {
-                let recovered = recover(store, &entry);
-                let recovered = recovered.unwrap_or_else(|refused| Recovered {
-                    loaded: Loaded::Unreadable(refused.to_string()),
-                    alive: Vec::new(),
-                });
-                post.send(Message::Retried(slot, Box::new(recovered)));
-            }
-            Some(Task::Write(_)) | None => {}
+        } else if let Some(Task::Load(entries)) = waiting.tasks.pop_front() {
+            post.send(Message::Loaded(load_all(store, entries)));
         }
     }
 }
 
-/// What is to be done. A job has one write under way at most, so these can be done in any order; whatever else there is to do comes
-/// after the writes that were there before it.
+fn retry(store: &Store<Directory>, slot: Slot, entry: &Entry, post: &Post) {
+    let recovered = recover(store, entry);
+    let recovered = recovered.unwrap_or_else(|refused| Recovered {
+        loaded: Loaded::Unreadable(refused.to_string()),
+        alive: Vec::new(),
+    });
+    post.send(Message::Retried(slot, Box::new(recovered)));
+}
+
+/// What is to be done. A job has one write or one read under way at most, so these can be done in any order. Only what is loaded
+/// together comes after everything that was there before it.
 #[derive(Default)]
 struct Waiting {
     tasks: VecDeque<Task>,
     awaited: VecDeque<Write>,
     unhurried: VecDeque<Write>,
+    retries: VecDeque<(Slot, Arc<Entry>)>,
     /// How many waves in a row were only of what somebody waits for.
     hurried: u32,
 }
 
 impl Waiting {
     fn is_empty(&self) -> bool {
-        self.tasks.is_empty() && self.awaited.is_empty() && self.unhurried.is_empty()
+        self.tasks.is_empty()
+            && self.awaited.is_empty()
+            && self.unhurried.is_empty()
+            && self.retries.is_empty()
     }
 
     /// What is written next, if that comes before everything else.
     fn wave(&mut self) -> Vec<Write> {
-        while matches!(self.tasks.front(), Some(Task::Write(_))) {
-            let Some(Task::Write(write)) = self.tasks.pop_front() else { break };
-            let queue = if write.is_awaited { &mut self.awaited } else { &mut self.unhurried };
-            queue.push_back(write);
+        loop {
+            match self.tasks.pop_front() {
+                Some(Task::Write(write)) if write.is_awaited => self.awaited.push_back(write),
+                Some(Task::Write(write)) => self.unhurried.push_back(write),
+                Some(Task::Retry(slot, entry)) => self.retries.push_back((slot, entry)),
+                Some(load @ Task::Load(_)) => {
+                    self.tasks.push_front(load);
+                    break;
+                }
+                None => break,
+            }
         }
         let is_turn = self.awaited.is_empty() || self.hurried >= AWAITED_WAVES_MAX;
         let queue = if is_turn && !self.unhurried.is_empty() {

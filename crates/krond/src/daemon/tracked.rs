@@ -681,7 +681,11 @@ impl Tracked {
     fn write(&mut self, mut writing: Writing, archive: bool, work: &mut Work<'_>) {
         Arc::make_mut(&mut writing.next).cap_history(work.manners.history_max);
         let state = Arc::clone(&writing.next);
-        let is_awaited = writing.child.is_some() || writing.asker.is_some();
+        // Somebody may also wait for what comes after it.
+        let is_awaited = writing.child.is_some()
+            || writing.asker.is_some()
+            || !self.asked.is_empty()
+            || !self.steps.is_empty();
         work.push(Effect::WriteState { slot: work.slot, state, archive, is_awaited });
         self.doing = Doing::Writing(writing);
     }

@@ -30,24 +30,20 @@ pub(crate) struct Ground {
     pub(crate) open_files: Option<Rlimit>,
 }
 
-/// What a child has on its way to the gate.
-pub(crate) struct Way<'f> {
-    /// Where krond is told how it goes.
-    pub(crate) socket: BorrowedFd<'f>,
-    /// The end of the gate that opens.
-    pub(crate) gate: BorrowedFd<'f>,
-    /// Where the spawner counts who has come to its gate.
-    pub(crate) arrivals: BorrowedFd<'f>,
-}
-
 /// Is the child: sets itself up, waits at the gate, and becomes the program, or exits.
 ///
 /// It is a copy of the spawner, whose values are around it and not its own: it drops none of them, and never returns.
-pub(crate) fn run(single: &Single, launch: &Launch, ground: &Ground, way: &Way<'_>) -> ! {
+pub(crate) fn run(
+    single: &Single,
+    launch: &Launch,
+    ground: &Ground,
+    socket: BorrowedFd<'_>,
+    gate: BorrowedFd<'_>,
+) -> ! {
     let _guard = ExitOnUnwind;
-    let Err(trouble) = attempt(single, launch, ground, way);
+    let Err(trouble) = attempt(single, launch, ground, socket, gate);
     // If krond does not hear it, it has ended, and nobody needs to know.
-    let _ = say(way.socket, &trouble.reply(launch.ticket));
+    let _ = say(socket, &trouble.reply(launch.ticket));
     sys::exit(NOT_STARTED)
 }
 
@@ -55,11 +51,11 @@ fn attempt(
     single: &Single,
     launch: &Launch,
     ground: &Ground,
-    &Way { socket, gate, arrivals }: &Way<'_>,
+    socket: BorrowedFd<'_>,
+    gate: BorrowedFd<'_>,
 ) -> Result<Infallible, Trouble> {
     // First of all: as long as a child keeps the other gates, they do not close when the spawner ends.
-    sys::close_all_but(&mut [socket, gate, arrivals])
-        .map_err(|error| Trouble::io(Stage::Descriptors, error))?;
+    sys::close_all_but(&mut [socket, gate]).map_err(|error| Trouble::io(Stage::Descriptors, error))?;
     sys::unblock_signals().map_err(|error| Trouble::io(Stage::Signals, error))?;
     set_parent_process_death_signal(None).map_err(|error| Trouble::io(Stage::Signals, error))?;
     setsid().map_err(|error| Trouble::io(Stage::Session, error))?;
@@ -93,8 +89,6 @@ fn attempt(
 
     let ready = Reply::Ready { ticket: launch.ticket, pid, start_ticks };
     say(socket, &ready).map_err(|error| Trouble::io(Stage::Gate, error))?;
-    // If this fails, the spawner waits a little longer than it has to.
-    let _ = rustix::io::write(arrivals, &1_u64.to_ne_bytes());
     // Now krond can hear that the spawner has ended, though this child has not.
     sys::close_all_but(&mut [gate]).map_err(|error| Trouble::io(Stage::Gate, error))?;
     if !is_opened(gate) {

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -15,7 +15,7 @@ use rustix::process::{
 };
 
 use super::account::Account;
-use super::child::{self, Ground, Way};
+use super::child::{self, Ground};
 use super::wire::{self, Frames, PACKET_MAX, Reply, Request};
 use super::{Launch, SLOW_MAX, Stage, Ticket, WAVE};
 use crate::sys::{self, Forked, Kin, Single};
@@ -39,12 +39,6 @@ struct Server {
     gates: BTreeMap<Ticket, Gate>,
     /// Who is still to be made, at most a wave of them.
     launches: VecDeque<Launch>,
-    /// What a child counts up when it has come to its gate.
-    arrivals: OwnedFd,
-    /// How many are on their way to their gates, and how many may be: as many as there are processors. More would only keep the
-    /// first of them, their records and krond itself from the processors.
-    on_the_way: usize,
-    on_the_way_max: usize,
     /// Whose gates krond has opened, and was not told so. No more are at the gate than fit into a packet.
     released: Vec<Ticket>,
     ground: Ground,
@@ -85,8 +79,6 @@ impl Server {
         chdir("/")?;
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &socket, EventData::new_u64(SOCKET), EventFlags::IN)?;
-        let arrivals = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        epoll::add(&epoll, &arrivals, EventData::new_u64(ARRIVALS), EventFlags::IN)?;
         let ground = Ground { own: Account::own()?, open_files: open_files()? };
         Ok(Server {
             single,
@@ -94,9 +86,6 @@ impl Server {
             epoll,
             gates: BTreeMap::new(),
             launches: VecDeque::new(),
-            arrivals,
-            on_the_way: 0,
-            on_the_way_max: std::thread::available_parallelism().map_or(1, usize::from),
             released: Vec::new(),
             ground,
         })
@@ -107,44 +96,22 @@ impl Server {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             events.clear();
-            let until = match self.launches.is_empty() {
-                true => None,
-                false if self.has_room() => Some(&NOW),
-                false => Some(&ARRIVE_WITHIN),
-            };
+            let until = (!self.launches.is_empty()).then_some(&NOW);
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), until) {
-                // Whoever takes so long waits for something else than a processor, and keeps nobody from one.
-                Ok(0) => self.on_the_way = 0,
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
             for Event { data, .. } in events.drain(..) {
-                match data.u64() {
-                    SOCKET if !self.hear(&mut arrived)? => return Ok(()),
-                    SOCKET => {}
-                    ARRIVALS => self.see_arrivals(),
-                    pid => self.ended(pid),
+                if data.u64() != SOCKET {
+                    self.ended(data.u64());
+                } else if !self.hear(&mut arrived)? {
+                    return Ok(());
                 }
             }
             // One at a time: whoever is at the gate does not wait for all the others to be made.
-            if self.has_room()
-                && let Some(launch) = self.launches.pop_front()
-            {
+            if let Some(launch) = self.launches.pop_front() {
                 self.make(&launch)?;
             }
-        }
-    }
-
-    fn has_room(&self) -> bool {
-        self.on_the_way < self.on_the_way_max
-    }
-
-    /// Counts who has come to its gate. Those that were no longer waited for are among them, and do no harm.
-    fn see_arrivals(&mut self) {
-        let mut count = [0; 8];
-        if rustix::io::read(&self.arrivals, &mut count).is_ok() {
-            let count = usize::try_from(u64::from_ne_bytes(count)).unwrap_or(usize::MAX);
-            self.on_the_way = self.on_the_way.saturating_sub(count);
         }
     }
 
@@ -205,10 +172,7 @@ impl Server {
 
     fn make(&mut self, launch: &Launch) -> io::Result<()> {
         match self.launch(launch) {
-            Ok(gate) => {
-                self.on_the_way += 1;
-                self.gates.insert(launch.ticket, gate);
-            }
+            Ok(gate) => drop(self.gates.insert(launch.ticket, gate)),
             Err(error) => {
                 let error = format!("could not make a process: {error}");
                 self.say(&Reply::Failed { ticket: launch.ticket, stage: Stage::Process, error })?;
@@ -222,12 +186,7 @@ impl Server {
         let (theirs, end) = pipe_with(PipeFlags::CLOEXEC)?;
         match sys::fork(&self.single, Kin::Sibling)? {
             Forked::Copy => {
-                let way = Way {
-                    socket: self.socket.as_fd(),
-                    gate: theirs.as_fd(),
-                    arrivals: self.arrivals.as_fd(),
-                };
-                child::run(&self.single, launch, &self.ground, &way)
+                child::run(&self.single, launch, &self.ground, self.socket.as_fd(), theirs.as_fd())
             }
             Forked::Here(pid) => {
                 let key = EventData::new_u64(pid.as_raw_nonzero().get().unsigned_abs().into());
@@ -240,7 +199,6 @@ impl Server {
 
     /// A child has ended before its gate was opened. If it has said why, this comes later and says nothing.
     fn ended(&mut self, pid: u64) {
-        self.on_the_way = self.on_the_way.saturating_sub(1);
         let is_its = |gate: &Gate| u64::from(gate.pid.as_raw_nonzero().get().unsigned_abs()) == pid;
         let ticket = self.gates.iter().find_map(|(ticket, gate)| is_its(gate).then_some(*ticket));
         let Some((ticket, gate)) = ticket.and_then(|ticket| self.gates.remove_entry(&ticket)) else { return };
@@ -281,9 +239,5 @@ const EVENTS: usize = 64;
 /// Without waiting.
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// How long a child may be on its way to its gate until the next is made all the same.
-const ARRIVE_WITHIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
-
-/// The keys of the socket and of the arrivals in epoll. No child has them: process numbers begin with 1 and have 32 bits.
+/// The socket's key in epoll. No child has it: process numbers begin with 1.
 const SOCKET: u64 = 0;
-const ARRIVALS: u64 = u64::MAX;
