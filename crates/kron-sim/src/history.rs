@@ -354,8 +354,13 @@ impl Nemesis<'_> {
             Act::Edit => {
                 self.tally.edits += 1;
                 let job = self.job(world);
-                if let Some(line) = world.lines.get(&job) {
-                    let line = line.edited(world.checker.lines.len(), &mut self.rng);
+                if let Some(before) = world.lines.get(&job).cloned() {
+                    let line = before.edited(world.checker.lines.len(), &mut self.rng);
+                    // Another zone is often found by a krond that has only its files to remember the old one by.
+                    if line.zone != before.zone && !world.is_down() && self.rng.chance(500) {
+                        self.tally.kills += 1;
+                        world.fall(Crash::Kill);
+                    }
                     world.edit(job, Some(line));
                 }
             }

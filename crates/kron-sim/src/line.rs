@@ -92,7 +92,7 @@ impl Line {
             version,
             every,
             offset,
-            zone: (every >= 60 && rng.chance(300)).then(|| *rng.pick(&[Zone::Kolkata, Zone::Kathmandu])),
+            zone: (every >= 60 && rng.chance(500)).then(|| *rng.pick(&[Zone::Kolkata, Zone::Kathmandu])),
             around: rng.chance(400),
             window,
             deadline: *rng.pick(&[0, 0, 1, 5, 30, 60, 90, 300, 600, 3_600]),
