@@ -170,7 +170,8 @@ fn complaint(operation: &'static str, error: &str) -> Line {
 fn print(lines: impl Iterator<Item = String>) {
     for line in lines {
         // Where nobody listens, nobody is told.
-        let _ = writeln!(io::stderr().lock(), "{line}");
+        // In one piece, for others may write to the same place.
+        let _ = io::stderr().lock().write_all((line + "\n").as_bytes());
     }
 }
 

@@ -111,7 +111,9 @@ impl Args {
         let board = HostBoard::new(line, !self.read_only);
         let mut err = io::stderr().lock();
         // Nobody may be reading; the page is served all the same.
-        let _ = writeln!(err, "krond dashboard at http://{address}{MOUNT}").and_then(|()| err.flush());
+        // In one piece, for krond may write lines of its own to the same place.
+        let line = format!("krond dashboard at http://{address}{MOUNT}\n");
+        let _ = err.write_all(line.as_bytes()).and_then(|()| err.flush());
         drop(err);
         kron_dashboard::serve::serve(&listener, Dashboard::new(guard), board);
         Ok(Answer::text(""))
