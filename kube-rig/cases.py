@@ -1044,20 +1044,27 @@ def case_thousand(t):
 CASES = [value for name, value in list(globals().items()) if name.startswith("case_")]
 
 
+def some(text):
+    """A number of faults. With none of them a case would pass, and have shown nothing."""
+    if not (text.isascii() and text.isdigit() and int(text) >= 1):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number from 1 on")
+    return int(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rig", type=pathlib.Path)
     parser.add_argument("operator", type=pathlib.Path)
     parser.add_argument("kronctl", type=pathlib.Path)
     parser.add_argument("cases", nargs="*", help="only these")
-    parser.add_argument("--many", type=int, default=200, help="KronJobs that are due in one second (200)")
-    parser.add_argument("--outages", type=int, default=3, help="kills of the API server, and one of etcd for three of them, in a round that is not short (3)")
-    parser.add_argument("--stops", type=int, default=2, help="leaders that are stopped, in each of the two ways, in a round that is not short (2)")
-    parser.add_argument("--losses", type=int, default=6, help="answers to creations that are lost in a round that is not short (6)")
-    parser.add_argument("--deletions", type=int, default=10, help="Jobs deleted by hand, and by their TTL, in a round that is not short (10)")
+    parser.add_argument("--many", type=some, default=200, help="KronJobs that are due in one second (200)")
+    parser.add_argument("--outages", type=some, default=3, help="kills of the API server, and one of etcd for three of them, in a round that is not short (3)")
+    parser.add_argument("--stops", type=some, default=2, help="leaders that are stopped, in each of the two ways, in a round that is not short (2)")
+    parser.add_argument("--losses", type=some, default=6, help="answers to creations that are lost in a round that is not short (6)")
+    parser.add_argument("--deletions", type=some, default=10, help="Jobs deleted by hand, and by their TTL, in a round that is not short (10)")
     parser.add_argument("--helm", type=pathlib.Path, help="the program that renders the chart")
     parser.add_argument("--short", action="store_true", help="leave out what takes longest")
-    parser.add_argument("--rounds", type=int, default=1, help="how often the cases are repeated (1)")
+    parser.add_argument("--rounds", type=some, default=1, help="how often the cases are repeated (1)")
     args = parser.parse_intermixed_args()  # an option may come before the cases
     known = {case.__name__.removeprefix("case_"): case for case in CASES}
     wrong = [name for name in args.cases if name not in known]
@@ -1065,6 +1072,8 @@ def main():
         parser.error(f"there is no case {wrong[0]}; there are {', '.join(known)}")
     chosen = [case for case in CASES if not (args.short and hasattr(case, "long"))]
     cases = [known[name] for name in args.cases] or [case for case in chosen if args.helm or case is not case_chart]
+    # Whoever ends this ends the control plane with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     test = Test(args)
     print(f"rig in {test.rig.dir}", flush=True)
     status = 1

@@ -110,7 +110,7 @@ impl Line {
     pub(crate) fn edited(&self, version: usize, rng: &mut Rng) -> Line {
         let other = Line::random(self.job, version, rng);
         let line = Line { version, ..self.clone() };
-        // Another zone is what only few lines can have, and so what those have most often.
+        // Another zone is what not every line can have, and so what those that can have most often.
         match rng.below(if self.zone.is_some() { 12 } else { 6 }) {
             0 => Line {
                 every: other.every,

@@ -48,7 +48,8 @@ pub enum Effect {
         state: Arc<State>,
         /// Whether to keep the old one under another name.
         archive: bool,
-        /// Whether somebody waits for it, at a gate or for an answer: it goes before those that nobody waits for.
+        /// Whether somebody waits for it, or for what comes after it, at a gate or for an answer: it goes before those that nobody
+        /// waits for.
         is_awaited: bool,
     },
     /// Try again to read a state.
