@@ -333,6 +333,26 @@ fn a_worker_that_falls_silent_loses_its_jobs_and_one_that_never_spoke_does_not()
 }
 
 #[test]
+fn the_jobs_of_a_worker_that_falls_silent_go_back_in_steps_and_with_the_last_it_is_dead() {
+    in_every_store(|mut world| async move {
+        let count = 2 * ADVANCE_MAX + 1;
+        let jobs = (0..count).map(|_| world.read(&json!({"type": "a.b", "args": []}))).collect();
+        world.store.push(jobs).await.unwrap();
+        assert_eq!(world.fetch_as("many", count).await.len(), count);
+        world.beat("many", &[]).await;
+        world.wait(31);
+        for (more, back) in [(true, ADVANCE_MAX), (true, 2 * ADVANCE_MAX), (false, count)] {
+            assert_eq!(world.store.advance(world.now).await.unwrap(), more, "{back}");
+            let census = world.store.census(1).await.unwrap();
+            let available = census.iter().find(|(_, state, _)| *state == State::Available);
+            assert_eq!(available.map(|(.., count)| *count), Some(back as u64));
+            assert_eq!(world.store.workers(all()).await.unwrap().0[0].dead, !more, "{back}");
+            assert_eq!(world.told("worker.stopped").await, usize::from(!more), "{back}");
+        }
+    });
+}
+
+#[test]
 fn dead_letters_are_kept_revived_and_deleted() {
     in_every_store(|world| async move {
         let policy = json!({"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}});

@@ -400,14 +400,22 @@ impl Postgres {
         Ok(Postgres { core, rules, zones, aside: Mutex::default(), tasks })
     }
 
-    /// Carries out what time has changed, so that nobody reads a state that has already ended.
-    async fn catch_up(&self, now: Timestamp) -> Answer<()> {
+    /// Carries out what time has changed, so that nobody reads a state that has already ended. Whoever asks is answered
+    /// where that fails, too: the loop that does only that tries again.
+    async fn catch_up(&self, now: Timestamp) {
         for _ in 0..CATCH_UP_MAX {
-            if self.core.due.borrow().jobs.is_none_or(|due| due > now) || !self.advance(now).await? {
-                break;
+            if self.core.due.borrow().jobs.is_none_or(|due| due > now) {
+                return;
+            }
+            match self.advance(now).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(refusal) => {
+                    tracing::warn!(error = refusal.message, "could not advance jobs before they were read");
+                    return;
+                }
             }
         }
-        Ok(())
     }
 
     /// Takes back some of the jobs that were set aside. Says whether there are more to look at.
@@ -496,7 +504,7 @@ impl Store for Postgres {
     }
 
     async fn job(&self, id: &str, now: Timestamp) -> Answer<Option<Job>> {
-        self.catch_up(now).await?;
+        self.catch_up(now).await;
         read!(self.core, |desk| lists::job(&mut desk, id))
     }
 
@@ -505,7 +513,7 @@ impl Store for Postgres {
     }
 
     async fn fetch(&self, fetch: Fetch, now: Timestamp) -> Answer<Vec<Job>> {
-        self.catch_up(now).await?;
+        self.catch_up(now).await;
         for _ in 0..FETCH_TRIES {
             let fetched = write!(self.core, |desk| jobs::fetch(&mut desk, &self.rules, &fetch, now))?;
             if !fetched.is_crowded {
@@ -530,7 +538,7 @@ impl Store for Postgres {
     }
 
     async fn jobs(&self, filter: JobFilter, page: PageRequest, now: Timestamp) -> Answer<(Vec<Job>, Page)> {
-        self.catch_up(now).await?;
+        self.catch_up(now).await;
         read!(self.core, |desk| lists::jobs(&mut desk, &filter, &page))
     }
 
@@ -559,7 +567,7 @@ impl Store for Postgres {
     }
 
     async fn queue_stats(&self, queue: &str, now: Timestamp) -> Answer<(Queue, Vec<(State, u64)>)> {
-        self.catch_up(now).await?;
+        self.catch_up(now).await;
         read!(self.core, |desk| lists::queue_stats(&mut desk, queue, now))
     }
 

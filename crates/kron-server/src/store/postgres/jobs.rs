@@ -163,9 +163,15 @@ pub(super) async fn advance(desk: &mut Desk, now: Timestamp) -> Outcome<Advanced
     let query = sqlx::query(sql).bind(now.as_millisecond()).bind(DEATHS_MAX as i64);
     let silent: Vec<String> = desk.rows(query).await?.iter().map(text).collect::<Outcome<_>>()?;
     more |= silent.len() == DEATHS_MAX;
-    let mut done = changed.len();
+    let (mut done, mut room) = (changed.len(), ADVANCE_MAX);
     for worker in silent {
-        done += usize::from(bury(desk, &worker, now).await?);
+        let buried = bury(desk, &worker, room, now).await?;
+        done += buried.jobs + usize::from(buried.is_through);
+        room -= buried.jobs;
+        if room == 0 {
+            more = true;
+            break;
+        }
     }
     Ok(Advanced { done, more })
 }
@@ -178,19 +184,21 @@ pub(super) struct Advanced {
     pub(super) more: bool,
 }
 
-/// A worker has been silent for too long: its jobs go back. Not if it was heard of in the meantime.
-async fn bury(desk: &mut Desk, id: &str, now: Timestamp) -> Outcome<bool> {
-    let query = sqlx::query("SELECT id FROM jobs WHERE worker = $1").bind(id);
+/// A worker has been silent for too long: its jobs go back, some at a time, and with the last of them it is dead. Not if
+/// it was heard of in the meantime.
+async fn bury(desk: &mut Desk, id: &str, most: usize, now: Timestamp) -> Outcome<Buried> {
+    let query = sqlx::query("SELECT id FROM jobs WHERE worker = $1 LIMIT $2").bind(id).bind(most as i64);
     let its: Vec<String> = desk.rows(query).await?.iter().map(text).collect::<Outcome<_>>()?;
     let mut lost = desk.kept(&its).await?;
     let Some(mut worker) = worker(desk, id).await? else {
         // Gone by now, or a row that cannot be read. Its jobs come back by their visibility timeouts.
         let sql = "DELETE FROM workers WHERE id = $1 AND dies_at <= $2";
-        return Ok(desk.execute(sqlx::query(sql).bind(id).bind(now.as_millisecond())).await? > 0);
+        let is_through = desk.execute(sqlx::query(sql).bind(id).bind(now.as_millisecond())).await? > 0;
+        return Ok(Buried { jobs: 0, is_through });
     };
     let is_silent = worker.last_seen.checked_add(WORKER_SILENCE).is_ok_and(|dies| dies <= now);
     if worker.dead || !is_silent {
-        return Ok(false);
+        return Ok(Buried::default());
     }
     lost.retain(|kept| kept.job.worker_id.as_deref() == Some(id));
     for kept in &mut lost {
@@ -198,11 +206,23 @@ async fn bury(desk: &mut Desk, id: &str, now: Timestamp) -> Outcome<bool> {
         desk.tell(events);
     }
     desk.save_all(&lost).await?;
-    worker.dead = true;
-    worker.active_jobs.clear();
-    desk.tell([Event::new("worker.stopped", id, now).with("worker_id", id).with("reason", "silence")]);
-    desk.save_worker(&worker, None).await?;
-    Ok(true)
+    let is_through = its.len() < most;
+    if is_through {
+        worker.dead = true;
+        worker.active_jobs.clear();
+        desk.tell([Event::new("worker.stopped", id, now).with("worker_id", id).with("reason", "silence")]);
+        desk.save_worker(&worker, None).await?;
+    }
+    Ok(Buried { jobs: its.len(), is_through })
+}
+
+/// What a step of that came to.
+#[derive(Default)]
+struct Buried {
+    /// How many jobs were looked at.
+    jobs: usize,
+    /// Whether the worker has none any more.
+    is_through: bool,
 }
 
 pub(super) async fn delete_dead(desk: &mut Desk, id: &str, now: Timestamp) -> Outcome<()> {

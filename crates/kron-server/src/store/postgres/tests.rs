@@ -760,3 +760,30 @@ fn of_very_many_jobs_of_a_cron_job_a_look_reads_some() {
         assert_eq!(desk.waiting("many").await.unwrap(), 1_000);
     });
 }
+
+#[test]
+fn what_time_has_changed_and_cannot_be_carried_out_keeps_nobody_from_reading_and_fetching() {
+    with_database(|place| async move {
+        let node = node(&place).await;
+        let (now, later) = (at("2026-01-01T00:00:00Z"), at("2026-01-01T00:00:10Z"));
+        let jobs = vec![job("q", json!({}), now), job("q", json!({"scheduled_at": "+PT5S"}), now)];
+        let ids: Vec<String> = node.push(jobs).await.unwrap().into_iter().map(|job| job.id).collect();
+        let mut connection = PgConnection::connect(&place.url).await.unwrap();
+        connection
+            .execute("CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+                      RAISE EXCEPTION 'planted' USING ERRCODE = '57014'; END $$; \
+                      CREATE TRIGGER planted BEFORE UPDATE ON jobs FOR EACH ROW WHEN (OLD.state = 'scheduled') \
+                      EXECUTE FUNCTION planted()")
+            .await
+            .unwrap();
+        assert!(node.advance(later).await.is_err());
+        let state = async |id: &str| node.job(id, later).await.unwrap().unwrap().state;
+        assert_eq!(state(&ids[1]).await, State::Scheduled, "it is what it was");
+        assert_eq!(node.queue_stats("q", later).await.unwrap().0.name, "q");
+        let all = PageRequest { limit: None, cursor: None, offset: 0 };
+        assert_eq!(node.jobs(JobFilter::default(), all, later).await.unwrap().0.len(), 2);
+        assert_eq!(node.fetch(fetch("q", 9), later).await.unwrap()[0].id, ids[0]);
+        connection.execute("DROP TRIGGER planted ON jobs").await.unwrap();
+        assert_eq!(state(&ids[1]).await, State::Available, "and it is made up for");
+    });
+}

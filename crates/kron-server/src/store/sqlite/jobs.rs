@@ -146,27 +146,37 @@ pub(super) fn advance(desk: &mut Desk<'_>, now: Timestamp) -> Answer<bool> {
     let silent = desk.many(sql, &[&now.as_millisecond(), &(DEATHS_MAX as u64)], |row| {
         Ok((row.get::<_, String>(1)?, body(row)))
     })?;
-    let more = more || silent.len() == DEATHS_MAX;
+    let mut more = more || silent.len() == DEATHS_MAX;
+    let mut room = ADVANCE_MAX;
     for (id, worker) in silent {
         match worker {
-            Ok(worker) => bury(desk, worker, now)?,
+            Ok(worker) => room -= bury(desk, worker, room, now)?,
             // Its jobs come back by their visibility timeouts.
             Err(error) => {
                 tracing::error!(worker = id, %error, "a worker cannot be read and is forgotten");
                 desk.execute("DELETE FROM workers WHERE id = ?1", &[&id])?;
             }
         }
+        if room == 0 {
+            more = true;
+            break;
+        }
     }
     Ok(more)
 }
 
-/// A worker has been silent for too long: its jobs go back.
-fn bury(desk: &mut Desk<'_>, mut worker: Worker, now: Timestamp) -> Answer<()> {
-    let sql = "SELECT body, blocked, id FROM jobs WHERE worker = ?1";
-    for mut kept in desk.jobs(sql, &[&worker.worker_id])?.jobs {
+/// A worker has been silent for too long: its jobs go back, some at a time, and with the last of them it is dead. Says
+/// how many were looked at.
+fn bury(desk: &mut Desk<'_>, mut worker: Worker, most: usize, now: Timestamp) -> Answer<usize> {
+    let sql = "SELECT body, blocked, id FROM jobs WHERE worker = ?1 LIMIT ?2";
+    let lost = desk.jobs(sql, &[&worker.worker_id, &(most as u64)])?;
+    for mut kept in lost.jobs {
         let events = kept.job.lose_worker(luck(), now);
         desk.save(&kept)?;
         desk.tell(events)?;
+    }
+    if lost.looked_at == most {
+        return Ok(most);
     }
     worker.dead = true;
     worker.active_jobs.clear();
@@ -174,7 +184,8 @@ fn bury(desk: &mut Desk<'_>, mut worker: Worker, now: Timestamp) -> Answer<()> {
     desk.tell([Event::new("worker.stopped", id.clone(), now)
         .with("worker_id", id)
         .with("reason", "silence")])?;
-    desk.save_worker(&worker, None)
+    desk.save_worker(&worker, None)?;
+    Ok(lost.looked_at)
 }
 
 pub(super) fn delete_dead(desk: &mut Desk<'_>, id: &str, now: Timestamp) -> Answer<()> {
