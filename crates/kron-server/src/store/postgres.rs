@@ -4,6 +4,7 @@
 //! cron job together, jobs, workers. The leader's row stands outside that order: whoever takes the lease locks it and
 //! nothing that the others lock. Nothing is kept in a session.
 
+mod batch;
 mod crons;
 mod desk;
 mod jobs;
@@ -45,11 +46,12 @@ use crate::note::Note;
 use crate::refusal::{Code, Refusal};
 use crate::webhook::{self, Delivery, Webhook};
 
-use super::verbs::TAKE_BACK_MAX;
+use super::verbs::{ADVANCE_MAX, TAKE_BACK_MAX, TURNS_MAX};
 use super::{
     Answer, Beat, Beaten, Change, Changed, Cluster, DeadStats, Due, EventQuery, Events, Fetch, JobFilter,
     Leading, Node, PageRequest, Queue, Retention, Rules, Span, Store, Worker, WorkerState,
 };
+use batch::Batch;
 use desk::{Committed, Desk, Mark, earliest};
 use lease::{Lease, Nudge};
 use pool::Pool;
@@ -102,6 +104,9 @@ struct Core {
     /// The number of that reign, which a renewal leaves as it is.
     reign: watch::Sender<Option<u64>>,
     nudge: mpsc::Sender<Nudge>,
+    /// How many jobs time changes in one transaction, and how many cron jobs are settled in one.
+    advancing: Batch,
+    turning: Batch,
     /// What wakes whoever waits for work at this node.
     bell: Arc<Bell>,
     /// Something happened here.
@@ -154,12 +159,30 @@ macro_rules! write {
     ($core:expr, |$desk:ident| $work:expr) => {
         $crate::store::postgres::write!($core, $core.pool, |$desk| $work)
     };
+    ($core:expr, $pool:expr, |$desk:ident| $work:expr) => {
+        $crate::store::postgres::attempt!($core, $pool, |$desk| $work)
+            .map_err($crate::store::postgres::trouble::Trouble::refusal)
+    };
+}
+
+/// The same for some at a time, whose number learns from what came of it.
+macro_rules! write_some {
+    ($core:expr, $pool:expr, $batch:expr, |$desk:ident, $most:ident| $work:expr) => {{
+        let ($most, began) = ($batch.size(), instant());
+        let outcome = $crate::store::postgres::attempt!($core, $pool, |$desk| $work);
+        $batch.tried($most, began.elapsed(), &outcome);
+        outcome.map_err(Trouble::refusal)
+    }};
+}
+
+/// What either does. Its trouble is not yet put into words.
+macro_rules! attempt {
     ($core:expr, $pool:expr, |$desk:ident| $work:expr) => {{
         let mut tries = 0;
         loop {
             let mut $desk = match $core.begin(&$pool).await {
                 Ok(desk) => desk,
-                Err(refusal) => break Err(refusal),
+                Err(refusal) => break Err($crate::store::postgres::trouble::Trouble::from(refusal)),
             };
             let outcome = $work.await;
             if let Some(answer) = $core.end($desk, outcome, &mut tries).await {
@@ -182,7 +205,7 @@ macro_rules! read {
     }};
 }
 
-use {read, write};
+use {attempt, read, write};
 
 /// What only the one who keeps the lease has.
 type Keeping = (Arc<Core>, watch::Sender<Option<Lease>>, mpsc::Receiver<Nudge>);
@@ -215,6 +238,8 @@ impl Core {
             lease: lease_seen,
             reign: watch::Sender::new(None),
             nudge,
+            advancing: Batch::new(ADVANCE_MAX),
+            turning: Batch::new(TURNS_MAX),
             bell: Arc::default(),
             kick: Notify::new(),
             called: Notify::new(),
@@ -238,7 +263,7 @@ impl Core {
     }
 
     /// Ends a transaction that wrote. None if it should be tried again.
-    async fn end<T>(&self, mut desk: Desk, outcome: Outcome<T>, tries: &mut u32) -> Option<Answer<T>> {
+    async fn end<T>(&self, mut desk: Desk, outcome: Outcome<T>, tries: &mut u32) -> Option<Outcome<T>> {
         let trouble = match outcome {
             Ok(done) => {
                 let (noted, has_told, began) = (desk.noted, desk.has_told(), instant());
@@ -257,7 +282,7 @@ impl Core {
                             return Some(Ok(done));
                         }
                         Ok(false) => Trouble::Undone,
-                        Err(refusal) => return Some(Err(refusal)),
+                        Err(refusal) => return Some(Err(refusal.into())),
                     },
                 }
             }
@@ -278,7 +303,7 @@ impl Core {
         if !matches!(trouble, Trouble::Refused(_)) {
             self.metrics.commit_failed();
         }
-        Some(Err(trouble.refusal()))
+        Some(Err(trouble))
     }
 
     /// Ends a transaction that only read.
@@ -529,7 +554,10 @@ impl Store for Postgres {
     }
 
     async fn advance(&self, now: Timestamp) -> Answer<bool> {
-        let advanced = write!(self.core, |desk| jobs::advance(&mut desk, now))?;
+        let core = &self.core;
+        let advanced = write_some!(core, core.pool, core.advancing, |desk, most| {
+            jobs::advance(&mut desk, most, now)
+        })?;
         look::look(&self.core, advanced.done > 0).await?;
         if advanced.done == 0 && self.core.due.borrow().jobs.is_some_and(|due| due <= now) {
             tokio::time::sleep(CROWDED).await;
@@ -633,8 +661,10 @@ impl Store for Postgres {
         let Some(lease) = self.lease().await else { return Ok(false) };
         let holder = (lease.epoch, self.core.node.as_str());
         let (rules, zones) = (&self.rules, &self.zones);
-        let turned =
-            write!(self.core, |desk| crons::turn_due(&mut desk, rules, zones, holder, stamp, actual))?;
+        let core = &self.core;
+        let turned = write_some!(core, core.pool, core.turning, |desk, most| {
+            crons::turn_due(&mut desk, rules, zones, holder, most, (stamp, actual))
+        })?;
         if turned.is_none() {
             tracing::warn!(epoch = lease.epoch, "another node leads; nothing was fired");
             let _ = self.core.nudge.try_send(Nudge::Lost);

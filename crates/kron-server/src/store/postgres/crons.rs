@@ -14,7 +14,7 @@ use crate::members::{Members, read_as};
 use crate::note::{Fired, Note};
 use crate::refusal::Refusal;
 use crate::store::Rules;
-use crate::store::verbs::{LOOK_AGAIN, TURNS_MAX, WAITING_UNREMARKABLE, lay_over};
+use crate::store::verbs::{LOOK_AGAIN, WAITING_UNREMARKABLE, lay_over};
 
 use super::desk::{Desk, body};
 use super::trouble::{Outcome, Trouble};
@@ -114,16 +114,16 @@ pub(super) async fn turn_due(
     rules: &Rules,
     zones: &Zones,
     lease: (i64, &str),
-    stamp: Timestamp,
-    actual: Timestamp,
+    most: usize,
+    (stamp, actual): (Timestamp, Timestamp),
 ) -> Outcome<Option<bool>> {
     let (epoch, node) = lease;
     if !desk.is_current(epoch, node).await? {
         return Ok(None);
     }
-    let query = sqlx::query(DUE).bind(stamp.as_second()).bind(TURNS_MAX as i64);
+    let query = sqlx::query(DUE).bind(stamp.as_second()).bind(most as i64);
     let rows = desk.rows(query).await?;
-    let more = rows.len() == TURNS_MAX;
+    let more = rows.len() == most;
     let mut due = Vec::with_capacity(rows.len());
     for row in &rows {
         match body(row) {

@@ -8,7 +8,7 @@ use crate::job::{Job, State};
 use crate::note::Note;
 use crate::refusal::Refusal;
 use crate::store::verbs::{
-    self, ADVANCE_MAX, DEATHS_MAX, WORKER_SILENCE, apply, directed, directive, heard, luck, no_job,
+    self, DEATHS_MAX, WORKER_SILENCE, apply, directed, directive, heard, luck, no_job,
 };
 use crate::store::{Beat, Beaten, Change, Changed, Fetch, Queue, Rules, Worker, WorkerState};
 
@@ -141,12 +141,13 @@ pub(super) async fn direct(desk: &mut Desk, id: &str, state: WorkerState, now: T
     Ok(worker)
 }
 
-/// Carries out what time alone has changed about jobs and workers. Says how much there was.
-pub(super) async fn advance(desk: &mut Desk, now: Timestamp) -> Outcome<Advanced> {
+/// Carries out what time alone has changed about jobs and workers: of so many jobs that are due, and of as many whose
+/// workers are dead. Says how much there was.
+pub(super) async fn advance(desk: &mut Desk, most: usize, now: Timestamp) -> Outcome<Advanced> {
     let sql = "SELECT id FROM jobs WHERE due_at <= $1 ORDER BY due_at LIMIT $2";
-    let query = sqlx::query(sql).bind(now.as_millisecond()).bind(ADVANCE_MAX as i64);
+    let query = sqlx::query(sql).bind(now.as_millisecond()).bind(most as i64);
     let due: Vec<String> = desk.rows(query).await?.iter().map(text).collect::<Outcome<_>>()?;
-    let mut more = due.len() == ADVANCE_MAX;
+    let mut more = due.len() == most;
     let mut changed = Vec::new();
     if !due.is_empty() {
         for mut kept in desk.due(&due, now).await? {
@@ -163,7 +164,7 @@ pub(super) async fn advance(desk: &mut Desk, now: Timestamp) -> Outcome<Advanced
     let query = sqlx::query(sql).bind(now.as_millisecond()).bind(DEATHS_MAX as i64);
     let silent: Vec<String> = desk.rows(query).await?.iter().map(text).collect::<Outcome<_>>()?;
     more |= silent.len() == DEATHS_MAX;
-    let (mut done, mut room) = (changed.len(), ADVANCE_MAX);
+    let (mut done, mut room) = (changed.len(), most);
     for worker in silent {
         let buried = bury(desk, &worker, room, now).await?;
         done += buried.jobs + usize::from(buried.is_through);

@@ -787,3 +787,60 @@ fn what_time_has_changed_and_cannot_be_carried_out_keeps_nobody_from_reading_and
         assert_eq!(state(&ids[1]).await, State::Available, "and it is made up for");
     });
 }
+
+/// Makes the database too slow to change more than a hundred rows of a table at once.
+async fn slow_down(place: &Place, table: &str) {
+    let mut connection = PgConnection::connect(&place.url).await.unwrap();
+    let sql = format!(
+        "CREATE OR REPLACE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         IF (SELECT count(*) FROM changed) > 100 THEN RAISE EXCEPTION 'planted' USING ERRCODE = '57014'; END IF; \
+         RETURN NULL; END $$; CREATE TRIGGER slow AFTER UPDATE ON {table} REFERENCING NEW TABLE AS changed \
+         FOR EACH STATEMENT EXECUTE FUNCTION slow()"
+    );
+    connection.execute(sql.as_str()).await.unwrap();
+}
+
+#[test]
+fn what_takes_too_long_is_done_with_fewer_at_a_time() {
+    with_database(|place| async move {
+        let node = node(&place).await;
+        leads(&node).await;
+        let (now, later) = (at("2026-01-01T00:00:30Z"), at("2026-01-01T00:01:10Z"));
+        let many = |options: serde_json::Value| (0..300).map(move |_| job("q", options.clone(), now));
+        node.push(many(json!({})).collect()).await.unwrap();
+        assert_eq!(node.fetch(fetch("q", 300), now).await.unwrap().len(), 300);
+        let (worker_id, about) = ("w".into(), Members::default());
+        node.beat(Beat { worker_id, jobs: Vec::new(), visibility_ms: None, about }, now).await.unwrap();
+        node.push(many(json!({"scheduled_at": "+PT5S"})).collect()).await.unwrap();
+        for number in 0..150 {
+            register(&node, &format!("c{number}"), now).await;
+        }
+        slow_down(&place, "jobs").await;
+        slow_down(&place, "crons").await;
+
+        // Each that fails is tried again with half as many, by the loop that called it.
+        let mut failures = 0;
+        loop {
+            match node.advance(later).await {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(_) => failures += 1,
+            }
+            assert!(failures < 30, "the same are tried for ever");
+        }
+        let available = (Some("q".into()), State::Available, 600);
+        assert_eq!(node.census(1).await.unwrap(), [available], "what was due, and what a worker had");
+        let mut failures = 0;
+        loop {
+            match node.turn(later, later).await {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(_) => failures += 1,
+            }
+            assert!(failures < 30, "the same are tried for ever");
+        }
+        for number in [0, 149] {
+            assert_eq!(node.cron(&format!("c{number}")).await.unwrap().unwrap().run_count, 1);
+        }
+    });
+}
