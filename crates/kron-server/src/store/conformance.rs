@@ -277,6 +277,23 @@ fn queues_go_by_priority_and_then_by_age() {
 }
 
 #[test]
+fn a_fetch_hands_out_as_many_bytes_as_a_batch_may_bring_in_and_leaves_the_rest_to_the_next() {
+    in_every_store(|world| async move {
+        let large = "x".repeat(1_000_000);
+        let mut pushed = Vec::new();
+        for number in 0..20 {
+            let queue = if number < 10 { "first" } else { "default" };
+            let job = json!({"type": "a.b", "args": [&large], "options": {"queue": queue}});
+            pushed.push(world.store.push(vec![world.read(&job)]).await.unwrap().remove(0).id);
+        }
+        // The one that passes the bound is the last.
+        let first = world.fetch(1_000).await;
+        assert_eq!(first, pushed[..17]);
+        assert_eq!(world.fetch(1_000).await, pushed[17..]);
+    });
+}
+
+#[test]
 fn a_paused_queue_takes_in_and_hands_out_nothing() {
     in_every_store(|world| async move {
         world.store.pause("default", true, world.now).await.unwrap();

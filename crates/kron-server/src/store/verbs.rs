@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::cron::{Cron, Occurrence};
+use crate::envelope::ENVELOPE_BYTES_MAX;
 use crate::event::Event;
 use crate::job::{Job, State};
 use crate::members::Members;
@@ -13,6 +14,10 @@ use super::{Answer, Beat, Change, Rules, Worker, WorkerState};
 
 /// The most jobs that one transaction changes because their time has come.
 pub(super) const ADVANCE_MAX: usize = 500;
+
+/// How many bytes of jobs one fetch hands out before it leaves the rest to the next: as many as one batch may bring in. So an
+/// answer takes no more room than a request, and what is written about it is written in time.
+pub(super) const FETCH_BYTES_MAX: usize = 16 * ENVELOPE_BYTES_MAX;
 
 /// The most rows of each table that one transaction forgets.
 pub(super) const PRUNE_MAX: u32 = 5_000;

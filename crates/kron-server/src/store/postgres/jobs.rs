@@ -8,7 +8,7 @@ use crate::job::{Job, State};
 use crate::note::Note;
 use crate::refusal::Refusal;
 use crate::store::verbs::{
-    self, DEATHS_MAX, WORKER_SILENCE, apply, directed, directive, heard, luck, no_job,
+    self, DEATHS_MAX, FETCH_BYTES_MAX, WORKER_SILENCE, apply, directed, directive, heard, luck, no_job,
 };
 use crate::store::{Beat, Beaten, Change, Changed, Fetch, Queue, Rules, Worker, WorkerState};
 
@@ -51,16 +51,25 @@ pub(super) async fn fetch(desk: &mut Desk, rules: &Rules, fetch: &Fetch, now: Ti
         return Ok(Fetched::default());
     }
     let mut claimed: Vec<Kept> = Vec::new();
+    let mut bytes = FETCH_BYTES_MAX;
     for queue in fetch.queues.iter().filter(|queue| !paused.contains(queue)) {
         let left = fetch.count.saturating_sub(claimed.len());
-        if left == 0 {
+        if left == 0 || bytes == 0 {
             break;
         }
-        // What another hands out just now is passed over, and what has expired is left to be advanced.
-        let sql = "SELECT body, blocked, id FROM jobs WHERE queue = $1 AND state = 'available' AND NOT blocked \
-                   AND (due_at IS NULL OR due_at > $2) ORDER BY priority DESC, seq LIMIT $3 FOR UPDATE SKIP LOCKED";
+        // What another hands out just now is passed over, and what has expired is left to be advanced. How long a body is
+        // is known without reading it.
+        let sql = "SELECT body, blocked, id FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY priority DESC, seq \
+                   ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before FROM (SELECT body, blocked, id, priority, seq \
+                   FROM jobs WHERE queue = $1 AND state = 'available' AND NOT blocked AND (due_at IS NULL OR due_at > $2) \
+                   ORDER BY priority DESC, seq LIMIT $3 FOR UPDATE SKIP LOCKED) AS next) AS next \
+                   WHERE before < $4 ORDER BY priority DESC, seq";
         let query = sqlx::query(sql).bind(queue).bind(now.as_millisecond());
-        let rows = desk.rows(query.bind(i64::try_from(left).unwrap_or(i64::MAX))).await?;
+        let query = query.bind(i64::try_from(left).unwrap_or(i64::MAX)).bind(bytes as i64);
+        let rows = desk.rows(query).await?;
+        for row in &rows {
+            bytes = bytes.saturating_sub(row.try_get::<&str, _>(0)?.len());
+        }
         for mut kept in desk.take_in(&rows).await? {
             let worker = fetch.worker_id.as_deref();
             let events = kept.job.claim(worker, fetch.visibility_ms, rules.defaults, now);

@@ -7,7 +7,8 @@ use crate::job::{Job, State};
 use crate::note::Note;
 use crate::refusal::Refusal;
 use crate::store::verbs::{
-    self, ADVANCE_MAX, DEATHS_MAX, PRUNE_MAX, WORKER_SILENCE, apply, directed, directive, heard, luck, no_job,
+    self, ADVANCE_MAX, DEATHS_MAX, FETCH_BYTES_MAX, PRUNE_MAX, WORKER_SILENCE, apply, directed, directive,
+    heard, luck, no_job,
 };
 use crate::store::{
     Answer, Beat, Beaten, Change, Changed, Fetch, Queue, Retention, Rules, Worker, WorkerState,
@@ -36,7 +37,7 @@ pub(super) fn fetch(desk: &mut Desk<'_>, rules: &Rules, fetch: &Fetch, now: Time
     {
         return Ok(Vec::new());
     }
-    let mut claimed = Vec::new();
+    let (mut claimed, mut bytes) = (Vec::new(), FETCH_BYTES_MAX);
     for queue in &fetch.queues {
         let paused = desk.one("SELECT paused FROM queues WHERE name = ?1", &[queue], |row| row.get(0))?;
         if paused == Some(true) {
@@ -46,10 +47,11 @@ pub(super) fn fetch(desk: &mut Desk<'_>, rules: &Rules, fetch: &Fetch, now: Time
                    ORDER BY priority DESC, seq LIMIT ?2";
         for _ in 0..LOOKS_MAX {
             let left = fetch.count.saturating_sub(claimed.len());
-            if left == 0 {
+            if left == 0 || bytes == 0 {
                 return Ok(claimed);
             }
-            let found = desk.jobs(sql, &[queue, &(left as u64)])?;
+            let found = desk.jobs_within(bytes, sql, &[queue, &(left as u64)])?;
+            bytes = bytes.saturating_sub(found.bytes);
             let stood_in_the_way = found.looked_at - found.jobs.len();
             for mut kept in found.jobs {
                 // It may have expired a moment ago.
