@@ -844,3 +844,32 @@ fn what_takes_too_long_is_done_with_fewer_at_a_time() {
         }
     });
 }
+
+#[test]
+fn a_node_that_stops_in_the_middle_of_an_answer_keeps_its_locks_for_seconds_only() {
+    with_database(|place| async move {
+        let url = place.url.split_once('?').unwrap().0.to_owned();
+        let place = Place { url, ..place };
+        let node = node(&place).await;
+        let mut desk = node.core.begin(&node.core.pool).await.unwrap();
+        // A lock for which a transaction needs no number: those hold the events of all databases back.
+        desk.hold_crons(&std::iter::once("held".to_owned()).collect()).await.unwrap();
+        // More than all buffers on the way can hold, of which nobody reads any more.
+        let large = sqlx::query("SELECT repeat('x', 1000000) FROM generate_series(1, 1000)");
+        let answer = tokio::time::timeout(Duration::from_millis(100), desk.rows(large)).await;
+        assert!(answer.is_err(), "it is in the middle");
+        let mut other = PgConnection::connect(&place.url).await.unwrap();
+        let mut is_free = async || -> bool {
+            let sql = "SELECT pg_try_advisory_xact_lock(hashtextextended('held', 6171))";
+            sqlx::query_scalar(sql).fetch_one(&mut other).await.unwrap()
+        };
+        assert!(!is_free().await);
+        let becomes_free = async {
+            while !is_free().await {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(15), becomes_free).await.expect("others can go on");
+        drop(desk);
+    });
+}
