@@ -88,6 +88,8 @@ struct Core {
     pool: Pool,
     /// For the lease alone: however many requests there are, it is renewed in time.
     lease_pool: Pool,
+    /// For the loops alone: however many requests there are, what is due is seen and done.
+    loop_pool: Pool,
     direct: Option<PgConnectOptions>,
     /// This process, among others that may have the same address one after the other.
     node: String,
@@ -122,6 +124,9 @@ impl fmt::Debug for Core {
         f.debug_struct("Core").field("node", &self.node).finish_non_exhaustive()
     }
 }
+
+/// How many loops there are that work while nobody asks: one for jobs, one for cron jobs, and one that looks.
+const LOOPS: u32 = 3;
 
 /// How often a transaction is tried that others stood in the way of.
 const TRIES_MAX: u32 = 4;
@@ -194,8 +199,11 @@ macro_rules! attempt {
 
 /// Reads something in a transaction.
 macro_rules! read {
-    ($core:expr, |$desk:ident| $work:expr) => {{
-        match $core.begin(&$core.pool).await {
+    ($core:expr, |$desk:ident| $work:expr) => {
+        $crate::store::postgres::read!($core, $core.pool, |$desk| $work)
+    };
+    ($core:expr, $pool:expr, |$desk:ident| $work:expr) => {{
+        match $core.begin(&$pool).await {
             Ok(mut $desk) => {
                 let outcome = $work.await;
                 $core.leave($desk, outcome).await
@@ -224,7 +232,8 @@ impl Core {
         let (lease, lease_seen) = watch::channel(None);
         let (nudge, nudges) = mpsc::channel(16);
         let core = Arc::new(Core {
-            lease_pool: pool.aside(),
+            lease_pool: pool.aside(1),
+            loop_pool: pool.aside(LOOPS),
             pool,
             direct,
             node: uuid::Uuid::now_v7().to_string(),
@@ -416,7 +425,7 @@ impl Postgres {
     ) -> Result<Postgres, String> {
         let (core, lease, nudges) =
             Core::open(place, rules.source.as_str().into(), Arc::clone(&rules.metrics), address).await?;
-        look::look(&core, false).await.map_err(|refusal| refusal.message)?;
+        look::look(&core, &core.pool, false).await.map_err(|refusal| refusal.message)?;
         let tasks = vec![
             tokio::spawn(lease::keep(Arc::clone(&core), lease, nudges)),
             tokio::spawn(look::keep(Arc::clone(&core))),
@@ -432,7 +441,7 @@ impl Postgres {
             if self.core.due.borrow().jobs.is_none_or(|due| due > now) {
                 return;
             }
-            match self.advance(now).await {
+            match self.advance_by(&self.core.pool, now).await {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(refusal) => {
@@ -441,6 +450,18 @@ impl Postgres {
                 }
             }
         }
+    }
+
+    /// Carries out some of what time has changed, over seats of the loops or of the requests.
+    async fn advance_by(&self, pool: &Pool, now: Timestamp) -> Answer<bool> {
+        let core = &self.core;
+        let advanced =
+            write_some!(core, pool, core.advancing, |desk, most| jobs::advance(&mut desk, most, now))?;
+        look::look(core, pool, advanced.done > 0).await?;
+        if advanced.done == 0 && core.due.borrow().jobs.is_some_and(|due| due <= now) {
+            tokio::time::sleep(CROWDED).await;
+        }
+        Ok(advanced.more)
     }
 
     /// Takes back some of the jobs that were set aside. Says whether there are more to look at.
@@ -554,15 +575,7 @@ impl Store for Postgres {
     }
 
     async fn advance(&self, now: Timestamp) -> Answer<bool> {
-        let core = &self.core;
-        let advanced = write_some!(core, core.pool, core.advancing, |desk, most| {
-            jobs::advance(&mut desk, most, now)
-        })?;
-        look::look(&self.core, advanced.done > 0).await?;
-        if advanced.done == 0 && self.core.due.borrow().jobs.is_some_and(|due| due <= now) {
-            tokio::time::sleep(CROWDED).await;
-        }
-        Ok(advanced.more)
+        self.advance_by(&self.core.loop_pool, now).await
     }
 
     async fn jobs(&self, filter: JobFilter, page: PageRequest, now: Timestamp) -> Answer<(Vec<Job>, Page)> {
@@ -611,7 +624,7 @@ impl Store for Postgres {
         let (rules, zones) = (&self.rules, &self.zones);
         let registered =
             write!(self.core, |desk| crons::register(&mut desk, rules, zones, registration.clone(), now))?;
-        look::try_to_look(&self.core, true).await;
+        look::try_to_look(&self.core, &self.core.pool, true).await;
         Ok(registered)
     }
 
@@ -619,13 +632,13 @@ impl Store for Postgres {
         let (rules, zones) = (&self.rules, &self.zones);
         let patched =
             write!(self.core, |desk| crons::patch(&mut desk, rules, zones, name, change.clone(), now))?;
-        look::try_to_look(&self.core, true).await;
+        look::try_to_look(&self.core, &self.core.pool, true).await;
         Ok(patched)
     }
 
     async fn unregister(&self, name: &str) -> Answer<Option<Cron>> {
         let removed = write!(self.core, |desk| crons::unregister(&mut desk, name))?;
-        look::try_to_look(&self.core, true).await;
+        look::try_to_look(&self.core, &self.core.pool, true).await;
         Ok(removed)
     }
 
@@ -645,7 +658,7 @@ impl Store for Postgres {
         let Some(lease) = self.lease().await else { return Ok(None) };
         let holder = (lease.epoch, self.core.node.as_str());
         let moved = write!(self.core, |desk| crons::replan(&mut desk, &self.zones, holder, &names, now))?;
-        look::try_to_look(&self.core, true).await;
+        look::try_to_look(&self.core, &self.core.pool, true).await;
         Ok(moved)
     }
 
@@ -662,14 +675,14 @@ impl Store for Postgres {
         let holder = (lease.epoch, self.core.node.as_str());
         let (rules, zones) = (&self.rules, &self.zones);
         let core = &self.core;
-        let turned = write_some!(core, core.pool, core.turning, |desk, most| {
+        let turned = write_some!(core, core.loop_pool, core.turning, |desk, most| {
             crons::turn_due(&mut desk, rules, zones, holder, most, (stamp, actual))
         })?;
         if turned.is_none() {
             tracing::warn!(epoch = lease.epoch, "another node leads; nothing was fired");
             let _ = self.core.nudge.try_send(Nudge::Lost);
         }
-        look::look(&self.core, turned.is_some()).await?;
+        look::look(core, &core.loop_pool, turned.is_some()).await?;
         Ok(turned.unwrap_or(false))
     }
 
@@ -719,7 +732,7 @@ impl Store for Postgres {
 
     async fn reset(&self) -> Answer<()> {
         write!(self.core, |desk| forget(&mut desk))?;
-        look::look(&self.core, true).await
+        look::look(&self.core, &self.core.pool, true).await
     }
 
     async fn ping(&self) -> Answer<()> {

@@ -14,6 +14,7 @@ use super::Core;
 use super::desk::{Desk, earliest};
 use super::lease::Nudge;
 use super::lists::SETTLED;
+use super::pool::Pool;
 use super::trouble::Outcome;
 
 /// Where nodes call each other.
@@ -56,21 +57,21 @@ pub(super) async fn keep(core: Arc<Core>) {
             () = core.called.notified() => false,
             () = tokio::time::sleep(every) => false,
         };
-        try_to_look(&core, told).await;
+        try_to_look(&core, &core.loop_pool, told).await;
     }
 }
 
 /// Looks, whatever comes of it: what was committed before stays so, and the next look makes up for this one.
-pub(super) async fn try_to_look(core: &Core, tell: bool) {
-    if let Err(refusal) = look(core, tell).await {
+pub(super) async fn try_to_look(core: &Core, pool: &Pool, tell: bool) {
+    if let Err(refusal) = look(core, pool, tell).await {
         tracing::debug!(error = refusal.message, "could not look");
     }
 }
 
 /// Looks, tells the others if something happened here, and publishes what was seen.
-pub(super) async fn look(core: &Core, tell: bool) -> Answer<()> {
+pub(super) async fn look(core: &Core, pool: &Pool, tell: bool) -> Answer<()> {
     let known = *core.last_event.borrow();
-    let seen = super::read!(core, |desk| see(&mut desk, core, known, tell))?;
+    let seen = super::read!(core, pool, |desk| see(&mut desk, core, known, tell))?;
     publish(core, seen);
     Ok(())
 }

@@ -588,6 +588,26 @@ fn however_many_requests_there_are_the_lease_is_renewed() {
 }
 
 #[test]
+fn however_many_requests_there_are_what_is_due_is_seen_and_done() {
+    with_database(|place| async move {
+        let place = Place { connections: 2, ..place };
+        let node = node(&place).await;
+        leads(&node).await;
+        let (now, due) = (at("2026-01-01T00:00:30Z"), at("2026-01-01T00:01:00Z"));
+        register(&node, "a", now).await;
+        node.push(vec![job("q", json!({"scheduled_at": "+PT5S"}), now)]).await.unwrap();
+        let taken = (node.core.pool.acquire().await.unwrap(), node.core.pool.acquire().await.unwrap());
+        // Nobody gives a seat back before these have their answers.
+        while node.advance(due).await.unwrap() {}
+        while node.turn(due, due).await.unwrap() {}
+        look::look(&node.core, &node.core.loop_pool, false).await.unwrap();
+        drop(taken);
+        assert_eq!(node.cron("a").await.unwrap().unwrap().run_count, 1);
+        assert_eq!(node.fetch(fetch("q", 1), due).await.unwrap().len(), 1);
+    });
+}
+
+#[test]
 fn whoever_registers_cron_jobs_keeps_nobody_from_taking_the_lease() {
     with_database(|place| async move {
         let node = node(&place).await;
