@@ -8,10 +8,11 @@ use jiff::Timestamp;
 use sqlx::Row;
 use sqlx::postgres::{PgListener, PgPoolOptions};
 
+use crate::clock::instant;
 use crate::store::{Answer, Due};
 
 use super::Core;
-use super::desk::{Desk, earliest};
+use super::desk::{Desk, earliest, text};
 use super::lease::Nudge;
 use super::lists::SETTLED;
 use super::pool::Pool;
@@ -48,8 +49,15 @@ enum Ready {
 /// The most events that are looked at for that.
 const READY_MAX: i64 = 1_000;
 
+/// How often to ask whether there is work for those who wait, of which they were not told.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
+/// The most queues that are asked about at once.
+const QUEUES_MAX: usize = 1_000;
+
 /// Looks whenever something happened, and every now and then.
 pub(super) async fn keep(core: Arc<Core>) {
+    let mut asked = instant();
     loop {
         let every = if core.hears.load(Ordering::Acquire) { LOOK_EVERY } else { LOOK_EVERY_DEAF };
         let told = tokio::select! {
@@ -58,7 +66,31 @@ pub(super) async fn keep(core: Arc<Core>) {
             () = tokio::time::sleep(every) => false,
         };
         try_to_look(&core, &core.loop_pool, told).await;
+        if asked.elapsed() >= ASK_EVERY {
+            asked = instant();
+            if let Err(refusal) = ring_for_what_is_there(&core).await {
+                tracing::debug!(error = refusal.message, "could not ask what is there for those who wait");
+            }
+        }
     }
+}
+
+/// Wakes those who wait for work that is there. What is told wakes them sooner, but not everything is: a job may get its
+/// turn when another ends, a worker may take jobs again, and whoever found all jobs in other hands may have left too soon.
+async fn ring_for_what_is_there(core: &Core) -> Answer<()> {
+    for some in core.bell.queues().chunks(QUEUES_MAX) {
+        let ready = super::read!(core, core.loop_pool, |desk| ready_of(&mut desk, some))?;
+        ready.iter().for_each(|queue| core.bell.ring(queue));
+    }
+    Ok(())
+}
+
+/// Those of some queues from which something can be fetched, each by one look at an index.
+async fn ready_of(desk: &mut Desk, queues: &[String]) -> Outcome<Vec<String>> {
+    let sql = "SELECT wanted.name FROM UNNEST($1::text[]) AS wanted (name) CROSS JOIN LATERAL (SELECT 1 FROM jobs \
+               WHERE queue = wanted.name AND state = 'available' AND NOT blocked LIMIT 1) AS ready \
+               WHERE NOT EXISTS (SELECT 1 FROM queues WHERE queues.name = wanted.name AND paused)";
+    desk.rows(sqlx::query(sql).bind(queues)).await?.iter().map(text).collect()
 }
 
 /// Looks, whatever comes of it: what was committed before stays so, and the next look makes up for this one.

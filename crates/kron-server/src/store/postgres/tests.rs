@@ -455,6 +455,28 @@ fn whoever_waits_for_work_at_another_node_hears_of_what_is_taken_back() {
 }
 
 #[test]
+fn whoever_waits_for_work_is_woken_by_what_is_there_though_nobody_told_of_it() {
+    with_database(|place| async move {
+        let node = node(&place).await;
+        let now = at("2026-01-01T00:00:00Z");
+        node.push(vec![job("q", json!({}), now), job("stopped", json!({}), now)]).await.unwrap();
+        node.pause("stopped", true, now).await.unwrap();
+        let mut connection = PgConnection::connect(&place.url).await.unwrap();
+        connection.execute("UPDATE jobs SET blocked = true WHERE queue = 'q'").await.unwrap();
+        let waiter = node.bell().listen(&["q".into()]);
+        let others = node.bell().listen(&["stopped".into(), "empty".into()]);
+        let sleeps = async |waiter: &crate::bell::Waiter| {
+            tokio::time::timeout(Duration::from_secs(3), waiter.wait()).await.is_err()
+        };
+        // What was told before is heard before.
+        while !(sleeps(&waiter).await && sleeps(&others).await) {}
+        connection.execute("UPDATE jobs SET blocked = false WHERE queue = 'q'").await.unwrap();
+        assert!(!sleeps(&waiter).await, "it is woken");
+        assert!(sleeps(&others).await, "and who would find nothing is not");
+    });
+}
+
+#[test]
 fn a_look_that_began_before_something_was_written_does_not_hide_when_that_is_due() {
     with_database(|place| async move {
         let node = node(&place).await;
