@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use sqlx::Row;
-use sqlx::postgres::{PgListener, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 
 use crate::clock::instant;
 use crate::store::{Answer, Due};
@@ -27,6 +27,13 @@ const LOOK_EVERY_DEAF: Duration = Duration::from_millis(250);
 
 /// How long to wait before listening again after the connection was lost.
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
+
+/// How long it may take to be connected and to listen.
+const LISTEN_MAX: Duration = Duration::from_secs(3);
+
+/// How long nobody may be heard before this node calls itself, and how long that call may take.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+const ECHO_MAX: Duration = Duration::from_secs(3);
 
 /// What one look has seen.
 pub(super) struct Seen {
@@ -188,24 +195,10 @@ pub(super) async fn call(desk: &mut Desk, core: &Core) -> Outcome<()> {
 /// Hears what other nodes call, over a connection of its own around any pooler.
 pub(super) async fn listen(core: Arc<Core>) {
     let Some(direct) = core.direct.clone() else { return };
-    let one = PgPoolOptions::new().max_connections(1).acquire_timeout(Duration::from_secs(3));
-    let pool = one.connect_lazy_with(direct.application_name("kron-server listens").extra_float_digits(None));
+    let direct = direct.application_name("kron-server listens").extra_float_digits(None);
     let mut has_warned = false;
     loop {
-        let heard = async {
-            let mut listener = PgListener::connect_with(&pool).await?;
-            listener.eager_reconnect(false);
-            listener.listen(CHANNEL).await?;
-            core.hears.store(true, Ordering::Release);
-            core.called.notify_one();
-            while let Some(call) = listener.try_recv().await? {
-                if call.payload() != core.node {
-                    core.called.notify_one();
-                }
-            }
-            Ok::<(), sqlx::Error>(())
-        };
-        let ended = heard.await;
+        let ended = hear(&core, &direct).await;
         let was_heard = core.hears.swap(false, Ordering::AcqRel);
         if let Err(error) = ended {
             // Once, and again when it was heard in between.
@@ -215,5 +208,36 @@ pub(super) async fn listen(core: Arc<Core>) {
             }
         }
         tokio::time::sleep(LISTEN_AGAIN).await;
+    }
+}
+
+/// Hears what they call until the connection is lost. One over which nothing comes any more is known by a call of this node
+/// to itself.
+async fn hear(core: &Core, direct: &PgConnectOptions) -> Result<(), sqlx::Error> {
+    let late = |_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
+    let connecting = async {
+        // A pool of its own each time: a connection that hangs takes the place of no other.
+        let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(direct.clone());
+        let mut listener = PgListener::connect_with(&pool).await?;
+        listener.eager_reconnect(false);
+        listener.listen(CHANNEL).await?;
+        Ok::<_, sqlx::Error>(listener)
+    };
+    let mut listener = tokio::time::timeout(LISTEN_MAX, connecting).await.map_err(late)??;
+    core.hears.store(true, Ordering::Release);
+    core.called.notify_one();
+    loop {
+        let heard = match tokio::time::timeout(SILENCE_MAX, listener.try_recv()).await {
+            Ok(heard) => heard?,
+            Err(_) => {
+                // Whether this succeeds or not, it is heard or it is not.
+                let _ = super::write!(core, core.loop_pool, |desk| call(&mut desk, core));
+                tokio::time::timeout(ECHO_MAX, listener.try_recv()).await.map_err(late)??
+            }
+        };
+        let Some(call) = heard else { return Ok(()) };
+        if call.payload() != core.node {
+            core.called.notify_one();
+        }
     }
 }

@@ -288,6 +288,53 @@ fn work_that_comes_in_at_one_node_wakes_whoever_waits_for_it_at_another() {
     });
 }
 
+/// A way to the database by TCP, and what loses all that is on its connections: neither end is told.
+async fn way_that_can_be_lost(place: &Place) -> (String, watch::Sender<()>) {
+    let url = place.url.split_once('?').unwrap().0.to_owned();
+    let there = url.split(['@', '/']).nth(3).unwrap().to_owned();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let here = listener.local_addr().unwrap().to_string();
+    let (lose, lost) = watch::channel(());
+    let url = url.replace(&there, &here);
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let far = tokio::net::TcpStream::connect(&there).await.unwrap();
+            let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
+            for (mut from, mut to) in [(near_in, far_out), (far_in, near_out)] {
+                let mut lost = lost.clone();
+                lost.mark_unchanged();
+                tokio::spawn(async move {
+                    tokio::select! {
+                        _ = tokio::io::copy(&mut from, &mut to) => {}
+                        _ = lost.changed() => std::future::pending().await,
+                    }
+                });
+            }
+        }
+    });
+    (url, lose)
+}
+
+#[test]
+fn a_node_that_hears_nothing_over_a_connection_that_seems_whole_listens_over_another() {
+    with_database(|place| async move {
+        let (direct, lose) = way_that_can_be_lost(&place).await;
+        let node = node(&Place { direct: Some(direct), ..place }).await;
+        let hears = async |expected: bool| {
+            let becomes = async {
+                while node.core.hears.load(Ordering::Acquire) != expected {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, becomes).await.unwrap_or_else(|_| panic!("never {expected}"));
+        };
+        hears(true).await;
+        lose.send_replace(());
+        hears(false).await;
+        hears(true).await;
+    });
+}
+
 #[test]
 fn a_cron_job_that_cannot_be_read_keeps_no_other_from_firing() {
     with_database(|place| async move {
