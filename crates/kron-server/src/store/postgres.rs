@@ -32,7 +32,7 @@ use jiff::Timestamp;
 use kron_zones::Zones;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Executor, Row};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::bell::Bell;
@@ -91,6 +91,8 @@ struct Core {
     /// For the loops alone: however many requests there are, what is due is seen and done.
     loop_pool: Pool,
     direct: Option<PgConnectOptions>,
+    /// For commits that nobody answered, which are read back over connections of their own.
+    read_backs: Semaphore,
     /// This process, among others that may have the same address one after the other.
     node: String,
     address: String,
@@ -139,6 +141,9 @@ const READ_BACK_MAX: Duration = Duration::from_secs(8);
 
 /// How long to wait between two tries of that.
 const READ_BACK_EVERY: Duration = Duration::from_millis(200);
+
+/// How many commits are read back at once. The others wait for that, and each takes a moment once the database answers.
+const READ_BACKS_MAX: u32 = 4;
 
 /// How many batches a read catches up with at most. The rest is left to the loop that does only that.
 const CATCH_UP_MAX: usize = 4;
@@ -236,6 +241,7 @@ impl Core {
             loop_pool: pool.aside(LOOPS),
             pool,
             direct,
+            read_backs: Semaphore::new(READ_BACKS_MAX as usize),
             node: uuid::Uuid::now_v7().to_string(),
             address,
             source,
@@ -372,6 +378,7 @@ impl Core {
     ///
     /// The number of the transaction alone does not do: after a crash it may be given again.
     async fn look_for(&self, mark: &Mark) -> Result<Option<bool>, sqlx::Error> {
+        let _turn = self.read_backs.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
         let mut connection = self.pool.connect().await?;
         // A pooler keeps to one connection within a transaction only.
         connection.execute(desk::BEGIN).await?;

@@ -207,6 +207,23 @@ fn a_commit_that_was_not_answered_is_read_back() {
 }
 
 #[test]
+fn however_many_commits_are_not_answered_a_few_are_read_back_at_once_and_the_others_wait() {
+    with_database(|place| async move {
+        let node = Arc::new(node(&place).await);
+        let unheard = Mark { transaction: "4000000000".into(), event: "evt_unheard".into() };
+        let few = node.core.read_backs.acquire_many(READ_BACKS_MAX).await.unwrap();
+        let another = {
+            let node = Arc::clone(&node);
+            tokio::spawn(async move { node.core.read_back(Some(unheard)).await })
+        };
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert!(!another.is_finished(), "it opens no connection before");
+        drop(few);
+        assert!(!another.await.unwrap().unwrap());
+    });
+}
+
+#[test]
 fn tables_of_a_newer_version_are_refused_if_they_cannot_be_used() {
     with_database(|place| async move {
         drop(node(&place).await);
