@@ -294,6 +294,41 @@ fn a_fetch_hands_out_as_many_bytes_as_a_batch_may_bring_in_and_leaves_the_rest_t
 }
 
 #[test]
+fn what_is_due_is_done_some_bytes_at_a_time() {
+    in_every_store(|mut world| async move {
+        let large = "x".repeat(1_000_000);
+        for number in 0..20 {
+            let options = json!({"scheduled_at": "+PT5S"});
+            let job = json!({"type": "a.b", "args": [&large], "options": options});
+            world.store.push(vec![world.read(&job)]).await.unwrap();
+            let name = format!("large-{number}");
+            world.register(json!({"name": name, "cron": "* * * * *", "args": [&large]})).await;
+        }
+        let available = async |world: &World| {
+            let census = world.store.census(1).await.unwrap();
+            census.iter().find(|(_, state, _)| *state == State::Available).map_or(0, |(.., count)| *count)
+        };
+        world.wait(5);
+        assert!(world.store.advance(world.now).await.unwrap());
+        assert_eq!(available(&world).await, 17, "those that become available");
+        assert!(!world.store.advance(world.now).await.unwrap());
+        assert_eq!(available(&world).await, 20);
+        assert_eq!(world.fetch(20).await.len() + world.fetch(20).await.len(), 20);
+        world.beat("w", &[]).await;
+        world.wait(31);
+        assert!(world.store.advance(world.now).await.unwrap());
+        assert_eq!(available(&world).await, 17, "those of a worker that is silent");
+        assert!(!world.store.advance(world.now).await.unwrap());
+        assert_eq!(available(&world).await, 20);
+        world.wait(60);
+        assert!(world.store.turn(world.now, world.now).await.unwrap());
+        assert!((30..40).contains(&available(&world).await), "those of cron jobs");
+        assert!(!world.store.turn(world.now, world.now).await.unwrap());
+        assert_eq!(available(&world).await, 40);
+    });
+}
+
+#[test]
 fn a_paused_queue_takes_in_and_hands_out_nothing() {
     in_every_store(|world| async move {
         world.store.pause("default", true, world.now).await.unwrap();

@@ -7,8 +7,8 @@ use crate::job::{Job, State};
 use crate::note::Note;
 use crate::refusal::Refusal;
 use crate::store::verbs::{
-    self, ADVANCE_MAX, DEATHS_MAX, FETCH_BYTES_MAX, PRUNE_MAX, WORKER_SILENCE, apply, directed, directive,
-    heard, luck, no_job,
+    self, ADVANCE_MAX, BYTES_MAX, DEATHS_MAX, PRUNE_MAX, WORKER_SILENCE, apply, directed, directive, heard,
+    luck, no_job,
 };
 use crate::store::{
     Answer, Beat, Beaten, Change, Changed, Fetch, Queue, Retention, Rules, Worker, WorkerState,
@@ -37,7 +37,7 @@ pub(super) fn fetch(desk: &mut Desk<'_>, rules: &Rules, fetch: &Fetch, now: Time
     {
         return Ok(Vec::new());
     }
-    let (mut claimed, mut bytes) = (Vec::new(), FETCH_BYTES_MAX);
+    let (mut claimed, mut bytes) = (Vec::new(), BYTES_MAX);
     for queue in &fetch.queues {
         let paused = desk.one("SELECT paused FROM queues WHERE name = ?1", &[queue], |row| row.get(0))?;
         if paused == Some(true) {
@@ -137,8 +137,8 @@ pub(super) fn direct(desk: &mut Desk<'_>, id: &str, state: WorkerState, now: Tim
 /// Carries out what time alone has changed about jobs and workers.
 pub(super) fn advance(desk: &mut Desk<'_>, now: Timestamp) -> Answer<bool> {
     let sql = "SELECT body, blocked, id FROM jobs WHERE due_at <= ?1 ORDER BY due_at LIMIT ?2";
-    let due = desk.jobs(sql, &[&now.as_millisecond(), &(ADVANCE_MAX as u64)])?;
-    let more = due.looked_at == ADVANCE_MAX;
+    let due = desk.jobs_within(BYTES_MAX, sql, &[&now.as_millisecond(), &(ADVANCE_MAX as u64)])?;
+    let more = due.looked_at == ADVANCE_MAX || due.bytes >= BYTES_MAX;
     for mut kept in due.jobs {
         let events = kept.job.advance(luck(), now);
         desk.save(&kept)?;
@@ -149,17 +149,20 @@ pub(super) fn advance(desk: &mut Desk<'_>, now: Timestamp) -> Answer<bool> {
         Ok((row.get::<_, String>(1)?, body(row)))
     })?;
     let mut more = more || silent.len() == DEATHS_MAX;
-    let mut room = ADVANCE_MAX;
+    let (mut room, mut bytes) = (ADVANCE_MAX, BYTES_MAX);
     for (id, worker) in silent {
         match worker {
-            Ok(worker) => room -= bury(desk, worker, room, now)?,
+            Ok(worker) => {
+                let (jobs, length) = bury(desk, worker, room, bytes, now)?;
+                (room, bytes) = (room - jobs, bytes.saturating_sub(length));
+            }
             // Its jobs come back by their visibility timeouts.
             Err(error) => {
                 tracing::error!(worker = id, %error, "a worker cannot be read and is forgotten");
                 desk.execute("DELETE FROM workers WHERE id = ?1", &[&id])?;
             }
         }
-        if room == 0 {
+        if room == 0 || bytes == 0 {
             more = true;
             break;
         }
@@ -168,17 +171,23 @@ pub(super) fn advance(desk: &mut Desk<'_>, now: Timestamp) -> Answer<bool> {
 }
 
 /// A worker has been silent for too long: its jobs go back, some at a time, and with the last of them it is dead. Says
-/// how many were looked at.
-fn bury(desk: &mut Desk<'_>, mut worker: Worker, most: usize, now: Timestamp) -> Answer<usize> {
+/// how many were looked at, and how many bytes they came to.
+fn bury(
+    desk: &mut Desk<'_>,
+    mut worker: Worker,
+    most: usize,
+    bytes: usize,
+    now: Timestamp,
+) -> Answer<(usize, usize)> {
     let sql = "SELECT body, blocked, id FROM jobs WHERE worker = ?1 LIMIT ?2";
-    let lost = desk.jobs(sql, &[&worker.worker_id, &(most as u64)])?;
+    let lost = desk.jobs_within(bytes, sql, &[&worker.worker_id, &(most as u64)])?;
     for mut kept in lost.jobs {
         let events = kept.job.lose_worker(luck(), now);
         desk.save(&kept)?;
         desk.tell(events)?;
     }
-    if lost.looked_at == most {
-        return Ok(most);
+    if lost.looked_at == most || lost.bytes >= bytes {
+        return Ok((lost.looked_at, lost.bytes));
     }
     worker.dead = true;
     worker.active_jobs.clear();
@@ -187,7 +196,7 @@ fn bury(desk: &mut Desk<'_>, mut worker: Worker, most: usize, now: Timestamp) ->
         .with("worker_id", id)
         .with("reason", "silence")])?;
     desk.save_worker(&worker, None)?;
-    Ok(lost.looked_at)
+    Ok((lost.looked_at, lost.bytes))
 }
 
 pub(super) fn delete_dead(desk: &mut Desk<'_>, id: &str, now: Timestamp) -> Answer<()> {
