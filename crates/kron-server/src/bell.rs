@@ -34,6 +34,12 @@ impl Bell {
         self.waiting().values().flatten().for_each(|waiter| waiter.notify_one());
     }
 
+    /// The queues that somebody waits for.
+    #[must_use]
+    pub fn queues(&self) -> Vec<String> {
+        self.waiting().keys().cloned().collect()
+    }
+
     /// Whether nobody waits.
     #[must_use]
     pub fn is_idle(&self) -> bool {

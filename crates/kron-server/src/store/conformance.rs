@@ -277,6 +277,58 @@ fn queues_go_by_priority_and_then_by_age() {
 }
 
 #[test]
+fn a_fetch_hands_out_as_many_bytes_as_a_batch_may_bring_in_and_leaves_the_rest_to_the_next() {
+    in_every_store(|world| async move {
+        let large = "x".repeat(1_000_000);
+        let mut pushed = Vec::new();
+        for number in 0..20 {
+            let queue = if number < 10 { "first" } else { "default" };
+            let job = json!({"type": "a.b", "args": [&large], "options": {"queue": queue}});
+            pushed.push(world.store.push(vec![world.read(&job)]).await.unwrap().remove(0).id);
+        }
+        // The one that passes the bound is the last.
+        let first = world.fetch(1_000).await;
+        assert_eq!(first, pushed[..17]);
+        assert_eq!(world.fetch(1_000).await, pushed[17..]);
+    });
+}
+
+#[test]
+fn what_is_due_is_done_some_bytes_at_a_time() {
+    in_every_store(|mut world| async move {
+        let large = "x".repeat(1_000_000);
+        for number in 0..20 {
+            let options = json!({"scheduled_at": "+PT5S"});
+            let job = json!({"type": "a.b", "args": [&large], "options": options});
+            world.store.push(vec![world.read(&job)]).await.unwrap();
+            let name = format!("large-{number}");
+            world.register(json!({"name": name, "cron": "* * * * *", "args": [&large]})).await;
+        }
+        let available = async |world: &World| {
+            let census = world.store.census(1).await.unwrap();
+            census.iter().find(|(_, state, _)| *state == State::Available).map_or(0, |(.., count)| *count)
+        };
+        world.wait(5);
+        assert!(world.store.advance(world.now).await.unwrap());
+        assert_eq!(available(&world).await, 17, "those that become available");
+        assert!(!world.store.advance(world.now).await.unwrap());
+        assert_eq!(available(&world).await, 20);
+        assert_eq!(world.fetch(20).await.len() + world.fetch(20).await.len(), 20);
+        world.beat("w", &[]).await;
+        world.wait(31);
+        assert!(world.store.advance(world.now).await.unwrap());
+        assert_eq!(available(&world).await, 17, "those of a worker that is silent");
+        assert!(!world.store.advance(world.now).await.unwrap());
+        assert_eq!(available(&world).await, 20);
+        world.wait(60);
+        assert!(world.store.turn(world.now, world.now).await.unwrap());
+        assert!((30..40).contains(&available(&world).await), "those of cron jobs");
+        assert!(!world.store.turn(world.now, world.now).await.unwrap());
+        assert_eq!(available(&world).await, 40);
+    });
+}
+
+#[test]
 fn a_paused_queue_takes_in_and_hands_out_nothing() {
     in_every_store(|world| async move {
         world.store.pause("default", true, world.now).await.unwrap();
@@ -329,6 +381,26 @@ fn a_worker_that_falls_silent_loses_its_jobs_and_one_that_never_spoke_does_not()
         world.store.direct("beats", WorkerState::Quiet, world.now).await.unwrap();
         assert!(world.fetch_as("beats", 9).await.is_empty());
         assert_eq!(world.fetch_as("mute", 9).await, [one]);
+    });
+}
+
+#[test]
+fn the_jobs_of_a_worker_that_falls_silent_go_back_in_steps_and_with_the_last_it_is_dead() {
+    in_every_store(|mut world| async move {
+        let count = 2 * ADVANCE_MAX + 1;
+        let jobs = (0..count).map(|_| world.read(&json!({"type": "a.b", "args": []}))).collect();
+        world.store.push(jobs).await.unwrap();
+        assert_eq!(world.fetch_as("many", count).await.len(), count);
+        world.beat("many", &[]).await;
+        world.wait(31);
+        for (more, back) in [(true, ADVANCE_MAX), (true, 2 * ADVANCE_MAX), (false, count)] {
+            assert_eq!(world.store.advance(world.now).await.unwrap(), more, "{back}");
+            let census = world.store.census(1).await.unwrap();
+            let available = census.iter().find(|(_, state, _)| *state == State::Available);
+            assert_eq!(available.map(|(.., count)| *count), Some(back as u64));
+            assert_eq!(world.store.workers(all()).await.unwrap().0[0].dead, !more, "{back}");
+            assert_eq!(world.told("worker.stopped").await, usize::from(!more), "{back}");
+        }
     });
 }
 

@@ -4,6 +4,7 @@
 //! cron job together, jobs, workers. The leader's row stands outside that order: whoever takes the lease locks it and
 //! nothing that the others lock. Nothing is kept in a session.
 
+mod batch;
 mod crons;
 mod desk;
 mod jobs;
@@ -31,7 +32,7 @@ use jiff::Timestamp;
 use kron_zones::Zones;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Executor, Row};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::bell::Bell;
@@ -45,11 +46,12 @@ use crate::note::Note;
 use crate::refusal::{Code, Refusal};
 use crate::webhook::{self, Delivery, Webhook};
 
-use super::verbs::TAKE_BACK_MAX;
+use super::verbs::{ADVANCE_MAX, TAKE_BACK_MAX, TURNS_MAX};
 use super::{
     Answer, Beat, Beaten, Change, Changed, Cluster, DeadStats, Due, EventQuery, Events, Fetch, JobFilter,
     Leading, Node, PageRequest, Queue, Retention, Rules, Span, Store, Worker, WorkerState,
 };
+use batch::Batch;
 use desk::{Committed, Desk, Mark, earliest};
 use lease::{Lease, Nudge};
 use pool::Pool;
@@ -86,7 +88,11 @@ struct Core {
     pool: Pool,
     /// For the lease alone: however many requests there are, it is renewed in time.
     lease_pool: Pool,
+    /// For the loops alone: however many requests there are, what is due is seen and done.
+    loop_pool: Pool,
     direct: Option<PgConnectOptions>,
+    /// For commits that nobody answered, which are read back over connections of their own.
+    read_backs: Semaphore,
     /// This process, among others that may have the same address one after the other.
     node: String,
     address: String,
@@ -102,6 +108,9 @@ struct Core {
     /// The number of that reign, which a renewal leaves as it is.
     reign: watch::Sender<Option<u64>>,
     nudge: mpsc::Sender<Nudge>,
+    /// How many jobs time changes in one transaction, and how many cron jobs are settled in one.
+    advancing: Batch,
+    turning: Batch,
     /// What wakes whoever waits for work at this node.
     bell: Arc<Bell>,
     /// Something happened here.
@@ -118,6 +127,9 @@ impl fmt::Debug for Core {
     }
 }
 
+/// How many loops there are that work while nobody asks: one for jobs, one for cron jobs, and one that looks.
+const LOOPS: u32 = 3;
+
 /// How often a transaction is tried that others stood in the way of.
 const TRIES_MAX: u32 = 4;
 
@@ -129,6 +141,9 @@ const READ_BACK_MAX: Duration = Duration::from_secs(8);
 
 /// How long to wait between two tries of that.
 const READ_BACK_EVERY: Duration = Duration::from_millis(200);
+
+/// How many commits are read back at once. The others wait for that, and each takes a moment once the database answers.
+const READ_BACKS_MAX: u32 = 4;
 
 /// How many batches a read catches up with at most. The rest is left to the loop that does only that.
 const CATCH_UP_MAX: usize = 4;
@@ -154,12 +169,30 @@ macro_rules! write {
     ($core:expr, |$desk:ident| $work:expr) => {
         $crate::store::postgres::write!($core, $core.pool, |$desk| $work)
     };
+    ($core:expr, $pool:expr, |$desk:ident| $work:expr) => {
+        $crate::store::postgres::attempt!($core, $pool, |$desk| $work)
+            .map_err($crate::store::postgres::trouble::Trouble::refusal)
+    };
+}
+
+/// The same for some at a time, whose number learns from what came of it.
+macro_rules! write_some {
+    ($core:expr, $pool:expr, $batch:expr, |$desk:ident, $most:ident| $work:expr) => {{
+        let ($most, began) = ($batch.size(), instant());
+        let outcome = $crate::store::postgres::attempt!($core, $pool, |$desk| $work);
+        $batch.tried($most, began.elapsed(), &outcome);
+        outcome.map_err(Trouble::refusal)
+    }};
+}
+
+/// What either does. Its trouble is not yet put into words.
+macro_rules! attempt {
     ($core:expr, $pool:expr, |$desk:ident| $work:expr) => {{
         let mut tries = 0;
         loop {
             let mut $desk = match $core.begin(&$pool).await {
                 Ok(desk) => desk,
-                Err(refusal) => break Err(refusal),
+                Err(refusal) => break Err($crate::store::postgres::trouble::Trouble::from(refusal)),
             };
             let outcome = $work.await;
             if let Some(answer) = $core.end($desk, outcome, &mut tries).await {
@@ -171,8 +204,11 @@ macro_rules! write {
 
 /// Reads something in a transaction.
 macro_rules! read {
-    ($core:expr, |$desk:ident| $work:expr) => {{
-        match $core.begin(&$core.pool).await {
+    ($core:expr, |$desk:ident| $work:expr) => {
+        $crate::store::postgres::read!($core, $core.pool, |$desk| $work)
+    };
+    ($core:expr, $pool:expr, |$desk:ident| $work:expr) => {{
+        match $core.begin(&$pool).await {
             Ok(mut $desk) => {
                 let outcome = $work.await;
                 $core.leave($desk, outcome).await
@@ -182,7 +218,7 @@ macro_rules! read {
     }};
 }
 
-use {read, write};
+use {attempt, read, write};
 
 /// What only the one who keeps the lease has.
 type Keeping = (Arc<Core>, watch::Sender<Option<Lease>>, mpsc::Receiver<Nudge>);
@@ -201,9 +237,11 @@ impl Core {
         let (lease, lease_seen) = watch::channel(None);
         let (nudge, nudges) = mpsc::channel(16);
         let core = Arc::new(Core {
-            lease_pool: pool.aside(),
+            lease_pool: pool.aside(1),
+            loop_pool: pool.aside(LOOPS),
             pool,
             direct,
+            read_backs: Semaphore::new(READ_BACKS_MAX as usize),
             node: uuid::Uuid::now_v7().to_string(),
             address,
             source,
@@ -215,6 +253,8 @@ impl Core {
             lease: lease_seen,
             reign: watch::Sender::new(None),
             nudge,
+            advancing: Batch::new(ADVANCE_MAX),
+            turning: Batch::new(TURNS_MAX),
             bell: Arc::default(),
             kick: Notify::new(),
             called: Notify::new(),
@@ -238,7 +278,7 @@ impl Core {
     }
 
     /// Ends a transaction that wrote. None if it should be tried again.
-    async fn end<T>(&self, mut desk: Desk, outcome: Outcome<T>, tries: &mut u32) -> Option<Answer<T>> {
+    async fn end<T>(&self, mut desk: Desk, outcome: Outcome<T>, tries: &mut u32) -> Option<Outcome<T>> {
         let trouble = match outcome {
             Ok(done) => {
                 let (noted, has_told, began) = (desk.noted, desk.has_told(), instant());
@@ -257,7 +297,7 @@ impl Core {
                             return Some(Ok(done));
                         }
                         Ok(false) => Trouble::Undone,
-                        Err(refusal) => return Some(Err(refusal)),
+                        Err(refusal) => return Some(Err(refusal.into())),
                     },
                 }
             }
@@ -278,7 +318,7 @@ impl Core {
         if !matches!(trouble, Trouble::Refused(_)) {
             self.metrics.commit_failed();
         }
-        Some(Err(trouble.refusal()))
+        Some(Err(trouble))
     }
 
     /// Ends a transaction that only read.
@@ -338,6 +378,7 @@ impl Core {
     ///
     /// The number of the transaction alone does not do: after a crash it may be given again.
     async fn look_for(&self, mark: &Mark) -> Result<Option<bool>, sqlx::Error> {
+        let _turn = self.read_backs.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
         let mut connection = self.pool.connect().await?;
         // A pooler keeps to one connection within a transaction only.
         connection.execute(desk::BEGIN).await?;
@@ -391,7 +432,7 @@ impl Postgres {
     ) -> Result<Postgres, String> {
         let (core, lease, nudges) =
             Core::open(place, rules.source.as_str().into(), Arc::clone(&rules.metrics), address).await?;
-        look::look(&core, false).await.map_err(|refusal| refusal.message)?;
+        look::look(&core, &core.pool, false).await.map_err(|refusal| refusal.message)?;
         let tasks = vec![
             tokio::spawn(lease::keep(Arc::clone(&core), lease, nudges)),
             tokio::spawn(look::keep(Arc::clone(&core))),
@@ -400,14 +441,34 @@ impl Postgres {
         Ok(Postgres { core, rules, zones, aside: Mutex::default(), tasks })
     }
 
-    /// Carries out what time has changed, so that nobody reads a state that has already ended.
-    async fn catch_up(&self, now: Timestamp) -> Answer<()> {
+    /// Carries out what time has changed, so that nobody reads a state that has already ended. Whoever asks is answered
+    /// where that fails, too: the loop that does only that tries again.
+    async fn catch_up(&self, now: Timestamp) {
         for _ in 0..CATCH_UP_MAX {
-            if self.core.due.borrow().jobs.is_none_or(|due| due > now) || !self.advance(now).await? {
-                break;
+            if self.core.due.borrow().jobs.is_none_or(|due| due > now) {
+                return;
+            }
+            match self.advance_by(&self.core.pool, now).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(refusal) => {
+                    tracing::warn!(error = refusal.message, "could not advance jobs before they were read");
+                    return;
+                }
             }
         }
-        Ok(())
+    }
+
+    /// Carries out some of what time has changed, over seats of the loops or of the requests.
+    async fn advance_by(&self, pool: &Pool, now: Timestamp) -> Answer<bool> {
+        let core = &self.core;
+        let advanced =
+            write_some!(core, pool, core.advancing, |desk, most| jobs::advance(&mut desk, most, now))?;
+        look::look(core, pool, advanced.done > 0).await?;
+        if advanced.done == 0 && core.due.borrow().jobs.is_some_and(|due| due <= now) {
+            tokio::time::sleep(CROWDED).await;
+        }
+        Ok(advanced.more)
     }
 
     /// Takes back some of the jobs that were set aside. Says whether there are more to look at.
@@ -496,7 +557,7 @@ impl Store for Postgres {
     }
 
     async fn job(&self, id: &str, now: Timestamp) -> Answer<Option<Job>> {
-        self.catch_up(now).await?;
+        self.catch_up(now).await;
         read!(self.core, |desk| lists::job(&mut desk, id))
     }
 
@@ -505,7 +566,7 @@ impl Store for Postgres {
     }
 
     async fn fetch(&self, fetch: Fetch, now: Timestamp) -> Answer<Vec<Job>> {
-        self.catch_up(now).await?;
+        self.catch_up(now).await;
         for _ in 0..FETCH_TRIES {
             let fetched = write!(self.core, |desk| jobs::fetch(&mut desk, &self.rules, &fetch, now))?;
             if !fetched.is_crowded {
@@ -521,16 +582,11 @@ impl Store for Postgres {
     }
 
     async fn advance(&self, now: Timestamp) -> Answer<bool> {
-        let advanced = write!(self.core, |desk| jobs::advance(&mut desk, now))?;
-        look::look(&self.core, advanced.done > 0).await?;
-        if advanced.done == 0 && self.core.due.borrow().jobs.is_some_and(|due| due <= now) {
-            tokio::time::sleep(CROWDED).await;
-        }
-        Ok(advanced.more)
+        self.advance_by(&self.core.loop_pool, now).await
     }
 
     async fn jobs(&self, filter: JobFilter, page: PageRequest, now: Timestamp) -> Answer<(Vec<Job>, Page)> {
-        self.catch_up(now).await?;
+        self.catch_up(now).await;
         read!(self.core, |desk| lists::jobs(&mut desk, &filter, &page))
     }
 
@@ -559,7 +615,7 @@ impl Store for Postgres {
     }
 
     async fn queue_stats(&self, queue: &str, now: Timestamp) -> Answer<(Queue, Vec<(State, u64)>)> {
-        self.catch_up(now).await?;
+        self.catch_up(now).await;
         read!(self.core, |desk| lists::queue_stats(&mut desk, queue, now))
     }
 
@@ -575,7 +631,7 @@ impl Store for Postgres {
         let (rules, zones) = (&self.rules, &self.zones);
         let registered =
             write!(self.core, |desk| crons::register(&mut desk, rules, zones, registration.clone(), now))?;
-        look::try_to_look(&self.core, true).await;
+        look::try_to_look(&self.core, &self.core.pool, true).await;
         Ok(registered)
     }
 
@@ -583,13 +639,13 @@ impl Store for Postgres {
         let (rules, zones) = (&self.rules, &self.zones);
         let patched =
             write!(self.core, |desk| crons::patch(&mut desk, rules, zones, name, change.clone(), now))?;
-        look::try_to_look(&self.core, true).await;
+        look::try_to_look(&self.core, &self.core.pool, true).await;
         Ok(patched)
     }
 
     async fn unregister(&self, name: &str) -> Answer<Option<Cron>> {
         let removed = write!(self.core, |desk| crons::unregister(&mut desk, name))?;
-        look::try_to_look(&self.core, true).await;
+        look::try_to_look(&self.core, &self.core.pool, true).await;
         Ok(removed)
     }
 
@@ -609,7 +665,7 @@ impl Store for Postgres {
         let Some(lease) = self.lease().await else { return Ok(None) };
         let holder = (lease.epoch, self.core.node.as_str());
         let moved = write!(self.core, |desk| crons::replan(&mut desk, &self.zones, holder, &names, now))?;
-        look::try_to_look(&self.core, true).await;
+        look::try_to_look(&self.core, &self.core.pool, true).await;
         Ok(moved)
     }
 
@@ -625,13 +681,15 @@ impl Store for Postgres {
         let Some(lease) = self.lease().await else { return Ok(false) };
         let holder = (lease.epoch, self.core.node.as_str());
         let (rules, zones) = (&self.rules, &self.zones);
-        let turned =
-            write!(self.core, |desk| crons::turn_due(&mut desk, rules, zones, holder, stamp, actual))?;
+        let core = &self.core;
+        let turned = write_some!(core, core.loop_pool, core.turning, |desk, most| {
+            crons::turn_due(&mut desk, rules, zones, holder, most, (stamp, actual))
+        })?;
         if turned.is_none() {
             tracing::warn!(epoch = lease.epoch, "another node leads; nothing was fired");
             let _ = self.core.nudge.try_send(Nudge::Lost);
         }
-        look::look(&self.core, turned.is_some()).await?;
+        look::look(core, &core.loop_pool, turned.is_some()).await?;
         Ok(turned.unwrap_or(false))
     }
 
@@ -681,7 +739,7 @@ impl Store for Postgres {
 
     async fn reset(&self) -> Answer<()> {
         write!(self.core, |desk| forget(&mut desk))?;
-        look::look(&self.core, true).await
+        look::look(&self.core, &self.core.pool, true).await
     }
 
     async fn ping(&self) -> Answer<()> {

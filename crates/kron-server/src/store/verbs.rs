@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::cron::{Cron, Occurrence};
+use crate::envelope::ENVELOPE_BYTES_MAX;
 use crate::event::Event;
 use crate::job::{Job, State};
 use crate::members::Members;
@@ -13,6 +14,10 @@ use super::{Answer, Beat, Change, Rules, Worker, WorkerState};
 
 /// The most jobs that one transaction changes because their time has come.
 pub(super) const ADVANCE_MAX: usize = 500;
+
+/// How many bytes of jobs or cron jobs one transaction reads before it leaves the rest to the next: as many as one batch may
+/// bring in. So what it does takes no more room than a request, and is done in time.
+pub(super) const BYTES_MAX: usize = 16 * ENVELOPE_BYTES_MAX;
 
 /// The most rows of each table that one transaction forgets.
 pub(super) const PRUNE_MAX: u32 = 5_000;
@@ -43,6 +48,18 @@ pub(super) const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
 /// The most events that one query looks at, however few of them it wants.
 pub(super) const SCAN_MAX: i64 = 20_000;
+
+/// How many of those that come first one transaction reads, by the lengths of all, and how many bytes they come to.
+pub(super) fn within_bytes(lengths: impl IntoIterator<Item = usize>) -> (usize, usize) {
+    let (mut count, mut bytes) = (0, 0);
+    for length in lengths {
+        if bytes >= BYTES_MAX {
+            break;
+        }
+        (count, bytes) = (count + 1, bytes + length);
+    }
+    (count, bytes)
+}
 
 /// A number from 0 to 1.
 pub(super) fn luck() -> f64 {

@@ -14,7 +14,7 @@ use crate::members::{Members, read_as};
 use crate::note::{Fired, Note};
 use crate::refusal::Refusal;
 use crate::store::Rules;
-use crate::store::verbs::{LOOK_AGAIN, TURNS_MAX, WAITING_UNREMARKABLE, lay_over};
+use crate::store::verbs::{LOOK_AGAIN, WAITING_UNREMARKABLE, lay_over, within_bytes};
 
 use super::desk::{Desk, body};
 use super::trouble::{Outcome, Trouble};
@@ -108,22 +108,28 @@ pub(super) async fn replan(
 pub(super) const DUE: &str =
     "SELECT body, name FROM crons WHERE next_look <= $1 ORDER BY next_look, name LIMIT $2 FOR UPDATE";
 
+/// How much that is.
+const LENGTHS: &str =
+    "SELECT octet_length(body) FROM crons WHERE next_look <= $1 ORDER BY next_look, name LIMIT $2";
+
 /// Settles what cron jobs have due at a second, some at a time, for as long as the epoch is this node's.
 pub(super) async fn turn_due(
     desk: &mut Desk,
     rules: &Rules,
     zones: &Zones,
     lease: (i64, &str),
-    stamp: Timestamp,
-    actual: Timestamp,
+    most: usize,
+    (stamp, actual): (Timestamp, Timestamp),
 ) -> Outcome<Option<bool>> {
     let (epoch, node) = lease;
     if !desk.is_current(epoch, node).await? {
         return Ok(None);
     }
-    let query = sqlx::query(DUE).bind(stamp.as_second()).bind(TURNS_MAX as i64);
-    let rows = desk.rows(query).await?;
-    let more = rows.len() == TURNS_MAX;
+    let lengths = desk.rows(sqlx::query(LENGTHS).bind(stamp.as_second()).bind(most as i64)).await?;
+    let lengths: Vec<i32> = lengths.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+    let (count, _) = within_bytes(lengths.iter().map(|length| length.unsigned_abs() as usize));
+    let more = count < lengths.len() || lengths.len() == most;
+    let rows = desk.rows(sqlx::query(DUE).bind(stamp.as_second()).bind(count as i64)).await?;
     let mut due = Vec::with_capacity(rows.len());
     for row in &rows {
         match body(row) {

@@ -25,9 +25,10 @@ use super::pool::Seat;
 use super::trouble::{Outcome, Trouble};
 
 /// How a transaction begins. A node that is stopped or cut off in the middle of one holds its locks no longer than
-/// this, and nothing is set for longer than the transaction.
+/// this, and nothing is set for longer than the transaction. While the database waits for room to send, none of its own
+/// limits counts: only the connection's does.
 pub(super) const BEGIN: &str = "BEGIN; SET LOCAL statement_timeout = '3s'; SET LOCAL lock_timeout = '2s'; \
-                                SET LOCAL idle_in_transaction_session_timeout = '5s'";
+                                SET LOCAL idle_in_transaction_session_timeout = '5s'; SET LOCAL tcp_user_timeout = '5s'";
 
 /// How long to wait for an answer of the database, which itself gives up before.
 const ANSWER_MAX: Duration = Duration::from_secs(5);

@@ -2,13 +2,15 @@
 
 use jiff::Timestamp;
 use sqlx::Row;
+use sqlx::postgres::PgRow;
 
 use crate::event::Event;
 use crate::job::{Job, State};
 use crate::note::Note;
 use crate::refusal::Refusal;
 use crate::store::verbs::{
-    self, ADVANCE_MAX, DEATHS_MAX, WORKER_SILENCE, apply, directed, directive, heard, luck, no_job,
+    self, BYTES_MAX, DEATHS_MAX, WORKER_SILENCE, apply, directed, directive, heard, luck, no_job,
+    within_bytes,
 };
 use crate::store::{Beat, Beaten, Change, Changed, Fetch, Queue, Rules, Worker, WorkerState};
 
@@ -51,16 +53,25 @@ pub(super) async fn fetch(desk: &mut Desk, rules: &Rules, fetch: &Fetch, now: Ti
         return Ok(Fetched::default());
     }
     let mut claimed: Vec<Kept> = Vec::new();
+    let mut bytes = BYTES_MAX;
     for queue in fetch.queues.iter().filter(|queue| !paused.contains(queue)) {
         let left = fetch.count.saturating_sub(claimed.len());
-        if left == 0 {
+        if left == 0 || bytes == 0 {
             break;
         }
-        // What another hands out just now is passed over, and what has expired is left to be advanced.
-        let sql = "SELECT body, blocked, id FROM jobs WHERE queue = $1 AND state = 'available' AND NOT blocked \
-                   AND (due_at IS NULL OR due_at > $2) ORDER BY priority DESC, seq LIMIT $3 FOR UPDATE SKIP LOCKED";
+        // What another hands out just now is passed over, and what has expired is left to be advanced. How long a body is
+        // is known without reading it.
+        let sql = "SELECT body, blocked, id FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY priority DESC, seq \
+                   ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before FROM (SELECT body, blocked, id, priority, seq \
+                   FROM jobs WHERE queue = $1 AND state = 'available' AND NOT blocked AND (due_at IS NULL OR due_at > $2) \
+                   ORDER BY priority DESC, seq LIMIT $3 FOR UPDATE SKIP LOCKED) AS next) AS next \
+                   WHERE before < $4 ORDER BY priority DESC, seq";
         let query = sqlx::query(sql).bind(queue).bind(now.as_millisecond());
-        let rows = desk.rows(query.bind(i64::try_from(left).unwrap_or(i64::MAX))).await?;
+        let query = query.bind(i64::try_from(left).unwrap_or(i64::MAX)).bind(bytes as i64);
+        let rows = desk.rows(query).await?;
+        for row in &rows {
+            bytes = bytes.saturating_sub(row.try_get::<&str, _>(0)?.len());
+        }
         for mut kept in desk.take_in(&rows).await? {
             let worker = fetch.worker_id.as_deref();
             let events = kept.job.claim(worker, fetch.visibility_ms, rules.defaults, now);
@@ -141,15 +152,16 @@ pub(super) async fn direct(desk: &mut Desk, id: &str, state: WorkerState, now: T
     Ok(worker)
 }
 
-/// Carries out what time alone has changed about jobs and workers. Says how much there was.
-pub(super) async fn advance(desk: &mut Desk, now: Timestamp) -> Outcome<Advanced> {
-    let sql = "SELECT id FROM jobs WHERE due_at <= $1 ORDER BY due_at LIMIT $2";
-    let query = sqlx::query(sql).bind(now.as_millisecond()).bind(ADVANCE_MAX as i64);
-    let due: Vec<String> = desk.rows(query).await?.iter().map(text).collect::<Outcome<_>>()?;
-    let mut more = due.len() == ADVANCE_MAX;
+/// Carries out what time alone has changed about jobs and workers: of so many jobs that are due, and of as many whose
+/// workers are dead. Says how much there was.
+pub(super) async fn advance(desk: &mut Desk, most: usize, now: Timestamp) -> Outcome<Advanced> {
+    let sql = "SELECT id, octet_length(body) FROM jobs WHERE due_at <= $1 ORDER BY due_at LIMIT $2";
+    let query = sqlx::query(sql).bind(now.as_millisecond()).bind(most as i64);
+    let due = First::of(&desk.rows(query).await?, most)?;
+    let mut more = due.more;
     let mut changed = Vec::new();
-    if !due.is_empty() {
-        for mut kept in desk.due(&due, now).await? {
+    if !due.ids.is_empty() {
+        for mut kept in desk.due(&due.ids, now).await? {
             // Another node may have been faster.
             if kept.job.due_at().is_some_and(|due| due <= now) {
                 let events = kept.job.advance(luck(), now);
@@ -163,11 +175,38 @@ pub(super) async fn advance(desk: &mut Desk, now: Timestamp) -> Outcome<Advanced
     let query = sqlx::query(sql).bind(now.as_millisecond()).bind(DEATHS_MAX as i64);
     let silent: Vec<String> = desk.rows(query).await?.iter().map(text).collect::<Outcome<_>>()?;
     more |= silent.len() == DEATHS_MAX;
-    let mut done = changed.len();
+    let (mut done, mut room, mut bytes) = (changed.len(), most, 0);
     for worker in silent {
-        done += usize::from(bury(desk, &worker, now).await?);
+        let buried = bury(desk, &worker, room, now).await?;
+        done += buried.jobs + usize::from(buried.is_through);
+        (room, bytes) = (room - buried.jobs, bytes + buried.bytes);
+        if room == 0 || bytes >= BYTES_MAX {
+            more = true;
+            break;
+        }
     }
     Ok(Advanced { done, more })
+}
+
+/// The first of some jobs, as many as one transaction reads.
+struct First {
+    ids: Vec<String>,
+    bytes: usize,
+    /// Whether there are others.
+    more: bool,
+}
+
+impl First {
+    /// By their ids and the lengths of their bodies, of which so many were asked for.
+    fn of(rows: &[PgRow], most: usize) -> Outcome<First> {
+        let mut lengths = Vec::with_capacity(rows.len());
+        for row in rows {
+            lengths.push(row.try_get::<i32, _>(1)?.unsigned_abs() as usize);
+        }
+        let (count, bytes) = within_bytes(lengths);
+        let ids = rows.iter().take(count).map(text).collect::<Outcome<_>>()?;
+        Ok(First { ids, bytes, more: count < rows.len() || rows.len() == most })
+    }
 }
 
 /// What time alone has changed.
@@ -178,19 +217,21 @@ pub(super) struct Advanced {
     pub(super) more: bool,
 }
 
-/// A worker has been silent for too long: its jobs go back. Not if it was heard of in the meantime.
-async fn bury(desk: &mut Desk, id: &str, now: Timestamp) -> Outcome<bool> {
-    let query = sqlx::query("SELECT id FROM jobs WHERE worker = $1").bind(id);
-    let its: Vec<String> = desk.rows(query).await?.iter().map(text).collect::<Outcome<_>>()?;
-    let mut lost = desk.kept(&its).await?;
+/// A worker has been silent for too long: its jobs go back, some at a time, and with the last of them it is dead. Not if
+/// it was heard of in the meantime.
+async fn bury(desk: &mut Desk, id: &str, most: usize, now: Timestamp) -> Outcome<Buried> {
+    let sql = "SELECT id, octet_length(body) FROM jobs WHERE worker = $1 LIMIT $2";
+    let its = First::of(&desk.rows(sqlx::query(sql).bind(id).bind(most as i64)).await?, most)?;
+    let mut lost = desk.kept(&its.ids).await?;
     let Some(mut worker) = worker(desk, id).await? else {
         // Gone by now, or a row that cannot be read. Its jobs come back by their visibility timeouts.
         let sql = "DELETE FROM workers WHERE id = $1 AND dies_at <= $2";
-        return Ok(desk.execute(sqlx::query(sql).bind(id).bind(now.as_millisecond())).await? > 0);
+        let is_through = desk.execute(sqlx::query(sql).bind(id).bind(now.as_millisecond())).await? > 0;
+        return Ok(Buried { is_through, ..Buried::default() });
     };
     let is_silent = worker.last_seen.checked_add(WORKER_SILENCE).is_ok_and(|dies| dies <= now);
     if worker.dead || !is_silent {
-        return Ok(false);
+        return Ok(Buried::default());
     }
     lost.retain(|kept| kept.job.worker_id.as_deref() == Some(id));
     for kept in &mut lost {
@@ -198,11 +239,24 @@ async fn bury(desk: &mut Desk, id: &str, now: Timestamp) -> Outcome<bool> {
         desk.tell(events);
     }
     desk.save_all(&lost).await?;
-    worker.dead = true;
-    worker.active_jobs.clear();
-    desk.tell([Event::new("worker.stopped", id, now).with("worker_id", id).with("reason", "silence")]);
-    desk.save_worker(&worker, None).await?;
-    Ok(true)
+    let is_through = !its.more;
+    if is_through {
+        worker.dead = true;
+        worker.active_jobs.clear();
+        desk.tell([Event::new("worker.stopped", id, now).with("worker_id", id).with("reason", "silence")]);
+        desk.save_worker(&worker, None).await?;
+    }
+    Ok(Buried { jobs: its.ids.len(), bytes: its.bytes, is_through })
+}
+
+/// What a step of that came to.
+#[derive(Default)]
+struct Buried {
+    /// How many jobs were looked at, and how many bytes they came to.
+    jobs: usize,
+    bytes: usize,
+    /// Whether the worker has none any more.
+    is_through: bool,
 }
 
 pub(super) async fn delete_dead(desk: &mut Desk, id: &str, now: Timestamp) -> Outcome<()> {

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use sqlx::Row;
-use sqlx::postgres::{PgListener, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 
+use crate::clock::instant;
 use crate::store::{Answer, Due};
 
 use super::Core;
-use super::desk::{Desk, earliest};
+use super::desk::{Desk, earliest, text};
 use super::lease::Nudge;
 use super::lists::SETTLED;
+use super::pool::Pool;
 use super::trouble::Outcome;
 
 /// Where nodes call each other.
@@ -25,6 +27,13 @@ const LOOK_EVERY_DEAF: Duration = Duration::from_millis(250);
 
 /// How long to wait before listening again after the connection was lost.
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
+
+/// How long it may take to be connected and to listen.
+const LISTEN_MAX: Duration = Duration::from_secs(3);
+
+/// How long nobody may be heard before this node calls itself, and how long that call may take.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+const ECHO_MAX: Duration = Duration::from_secs(3);
 
 /// What one look has seen.
 pub(super) struct Seen {
@@ -47,8 +56,15 @@ enum Ready {
 /// The most events that are looked at for that.
 const READY_MAX: i64 = 1_000;
 
+/// How often to ask whether there is work for those who wait, of which they were not told.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
+/// The most queues that are asked about at once.
+const QUEUES_MAX: usize = 1_000;
+
 /// Looks whenever something happened, and every now and then.
 pub(super) async fn keep(core: Arc<Core>) {
+    let mut asked = instant();
     loop {
         let every = if core.hears.load(Ordering::Acquire) { LOOK_EVERY } else { LOOK_EVERY_DEAF };
         let told = tokio::select! {
@@ -56,21 +72,45 @@ pub(super) async fn keep(core: Arc<Core>) {
             () = core.called.notified() => false,
             () = tokio::time::sleep(every) => false,
         };
-        try_to_look(&core, told).await;
+        try_to_look(&core, &core.loop_pool, told).await;
+        if asked.elapsed() >= ASK_EVERY {
+            asked = instant();
+            if let Err(refusal) = ring_for_what_is_there(&core).await {
+                tracing::debug!(error = refusal.message, "could not ask what is there for those who wait");
+            }
+        }
     }
 }
 
+/// Wakes those who wait for work that is there. What is told wakes them sooner, but not everything is: a job may get its
+/// turn when another ends, a worker may take jobs again, and whoever found all jobs in other hands may have left too soon.
+async fn ring_for_what_is_there(core: &Core) -> Answer<()> {
+    for some in core.bell.queues().chunks(QUEUES_MAX) {
+        let ready = super::read!(core, core.loop_pool, |desk| ready_of(&mut desk, some))?;
+        ready.iter().for_each(|queue| core.bell.ring(queue));
+    }
+    Ok(())
+}
+
+/// Those of some queues from which something can be fetched, each by one look at an index.
+async fn ready_of(desk: &mut Desk, queues: &[String]) -> Outcome<Vec<String>> {
+    let sql = "SELECT wanted.name FROM UNNEST($1::text[]) AS wanted (name) CROSS JOIN LATERAL (SELECT 1 FROM jobs \
+               WHERE queue = wanted.name AND state = 'available' AND NOT blocked LIMIT 1) AS ready \
+               WHERE NOT EXISTS (SELECT 1 FROM queues WHERE queues.name = wanted.name AND paused)";
+    desk.rows(sqlx::query(sql).bind(queues)).await?.iter().map(text).collect()
+}
+
 /// Looks, whatever comes of it: what was committed before stays so, and the next look makes up for this one.
-pub(super) async fn try_to_look(core: &Core, tell: bool) {
-    if let Err(refusal) = look(core, tell).await {
+pub(super) async fn try_to_look(core: &Core, pool: &Pool, tell: bool) {
+    if let Err(refusal) = look(core, pool, tell).await {
         tracing::debug!(error = refusal.message, "could not look");
     }
 }
 
 /// Looks, tells the others if something happened here, and publishes what was seen.
-pub(super) async fn look(core: &Core, tell: bool) -> Answer<()> {
+pub(super) async fn look(core: &Core, pool: &Pool, tell: bool) -> Answer<()> {
     let known = *core.last_event.borrow();
-    let seen = super::read!(core, |desk| see(&mut desk, core, known, tell))?;
+    let seen = super::read!(core, pool, |desk| see(&mut desk, core, known, tell))?;
     publish(core, seen);
     Ok(())
 }
@@ -155,24 +195,10 @@ pub(super) async fn call(desk: &mut Desk, core: &Core) -> Outcome<()> {
 /// Hears what other nodes call, over a connection of its own around any pooler.
 pub(super) async fn listen(core: Arc<Core>) {
     let Some(direct) = core.direct.clone() else { return };
-    let one = PgPoolOptions::new().max_connections(1).acquire_timeout(Duration::from_secs(3));
-    let pool = one.connect_lazy_with(direct.application_name("kron-server listens").extra_float_digits(None));
+    let direct = direct.application_name("kron-server listens").extra_float_digits(None);
     let mut has_warned = false;
     loop {
-        let heard = async {
-            let mut listener = PgListener::connect_with(&pool).await?;
-            listener.eager_reconnect(false);
-            listener.listen(CHANNEL).await?;
-            core.hears.store(true, Ordering::Release);
-            core.called.notify_one();
-            while let Some(call) = listener.try_recv().await? {
-                if call.payload() != core.node {
-                    core.called.notify_one();
-                }
-            }
-            Ok::<(), sqlx::Error>(())
-        };
-        let ended = heard.await;
+        let ended = hear(&core, &direct).await;
         let was_heard = core.hears.swap(false, Ordering::AcqRel);
         if let Err(error) = ended {
             // Once, and again when it was heard in between.
@@ -182,5 +208,36 @@ pub(super) async fn listen(core: Arc<Core>) {
             }
         }
         tokio::time::sleep(LISTEN_AGAIN).await;
+    }
+}
+
+/// Hears what they call until the connection is lost. One over which nothing comes any more is known by a call of this node
+/// to itself.
+async fn hear(core: &Core, direct: &PgConnectOptions) -> Result<(), sqlx::Error> {
+    let late = |_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
+    let connecting = async {
+        // A pool of its own each time: a connection that hangs takes the place of no other.
+        let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(direct.clone());
+        let mut listener = PgListener::connect_with(&pool).await?;
+        listener.eager_reconnect(false);
+        listener.listen(CHANNEL).await?;
+        Ok::<_, sqlx::Error>(listener)
+    };
+    let mut listener = tokio::time::timeout(LISTEN_MAX, connecting).await.map_err(late)??;
+    core.hears.store(true, Ordering::Release);
+    core.called.notify_one();
+    loop {
+        let heard = match tokio::time::timeout(SILENCE_MAX, listener.try_recv()).await {
+            Ok(heard) => heard?,
+            Err(_) => {
+                // Whether this succeeds or not, it is heard or it is not.
+                let _ = super::write!(core, core.loop_pool, |desk| call(&mut desk, core));
+                tokio::time::timeout(ECHO_MAX, listener.try_recv()).await.map_err(late)??
+            }
+        };
+        let Some(call) = heard else { return Ok(()) };
+        if call.payload() != core.node {
+            core.called.notify_one();
+        }
     }
 }

@@ -49,9 +49,9 @@ impl Pool {
         }
     }
 
-    /// A seat to the same database that nobody else can take.
-    pub(super) fn aside(&self) -> Pool {
-        Pool { idle: Arc::default(), seats: Arc::new(Semaphore::new(1)), ..self.clone() }
+    /// Seats to the same database that nobody else can take.
+    pub(super) fn aside(&self, size: u32) -> Pool {
+        Pool { idle: Arc::default(), seats: Arc::new(Semaphore::new(size as usize)), ..self.clone() }
     }
 
     /// A connection of its own.

@@ -10,6 +10,7 @@ use super::Place;
 /// One server for all tests of a process. It ends with the process that waits for a pipe to be closed.
 struct Server {
     socket: PathBuf,
+    port: u16,
 }
 
 /// A new database on it. None where PostgreSQL is not installed.
@@ -18,11 +19,14 @@ pub(in crate::store) fn database() -> Option<Place> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let server = SERVER.get_or_init(start).as_ref()?;
     let name = format!("kron_{}", COUNT.fetch_add(1, Ordering::Relaxed));
-    let url = |name: &str| format!("postgres://kron@localhost/{name}?host={}", server.socket.display());
+    let Server { socket, port } = server;
+    // What comes after the question mark leads to the socket; without that it is reached by TCP.
+    let url = |name: &str| format!("postgres://kron@127.0.0.1:{port}/{name}?host={}", socket.display());
     let made = Command::new(tool("psql")?)
         .args(["-qX", "-h"])
-        .arg(&server.socket)
-        .args(["-U", "kron", "-d", "postgres", "-c", &format!("CREATE DATABASE {name}")])
+        .arg(socket)
+        .args(["-U", "kron", "-d", "postgres", "-p", &port.to_string()])
+        .args(["-c", &format!("CREATE DATABASE {name}")])
         .status()
         .unwrap();
     assert!(made.success(), "no database could be made");
@@ -58,9 +62,10 @@ fn start() -> Option<Server> {
         .status()
         .unwrap();
     assert!(made.success(), "initdb failed");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).unwrap().port();
     // The shell outlives the tests by a moment: when the pipe to it is closed, it stops the server and cleans up.
     let script = format!(
-        "{} -D {data} -k {socket} -c listen_addresses= -c fsync=off -c max_connections=300 >{home}/log 2>&1 & \
+        "{} -D {data} -k {socket} -c listen_addresses=127.0.0.1 -c port={port} -c fsync=off -c max_connections=300 >{home}/log 2>&1 & \
          cat >/dev/null; kill -INT $!; wait; rm -rf {home}",
         postgres.display(),
         data = data.display(),
@@ -71,9 +76,14 @@ fn start() -> Option<Server> {
         as_postgres(Path::new("/bin/sh")).arg("-c").arg(script).stdin(Stdio::piped()).spawn().unwrap();
     std::mem::forget(keeper);
     for _ in 0..600 {
-        let ready = Command::new(tool("pg_isready")?).arg("-qh").arg(&socket).status().unwrap();
+        let ready = Command::new(tool("pg_isready")?)
+            .arg("-qh")
+            .arg(&socket)
+            .args(["-p", &port.to_string()])
+            .status()
+            .unwrap();
         if ready.success() {
-            return Some(Server { socket });
+            return Some(Server { socket, port });
         }
         std::thread::sleep(std::time::Duration::from_millis(100));
     }

@@ -207,6 +207,23 @@ fn a_commit_that_was_not_answered_is_read_back() {
 }
 
 #[test]
+fn however_many_commits_are_not_answered_a_few_are_read_back_at_once_and_the_others_wait() {
+    with_database(|place| async move {
+        let node = Arc::new(node(&place).await);
+        let unheard = Mark { transaction: "4000000000".into(), event: "evt_unheard".into() };
+        let few = node.core.read_backs.acquire_many(READ_BACKS_MAX).await.unwrap();
+        let another = {
+            let node = Arc::clone(&node);
+            tokio::spawn(async move { node.core.read_back(Some(unheard)).await })
+        };
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert!(!another.is_finished(), "it opens no connection before");
+        drop(few);
+        assert!(!another.await.unwrap().unwrap());
+    });
+}
+
+#[test]
 fn tables_of_a_newer_version_are_refused_if_they_cannot_be_used() {
     with_database(|place| async move {
         drop(node(&place).await);
@@ -285,6 +302,53 @@ fn work_that_comes_in_at_one_node_wakes_whoever_waits_for_it_at_another() {
             let is_woken = tokio::time::timeout(Duration::from_millis(100), other.wait()).await.is_ok();
             assert!(!is_woken, "who waits for something else sleeps on");
         }
+    });
+}
+
+/// A way to the database by TCP, and what loses all that is on its connections: neither end is told.
+async fn way_that_can_be_lost(place: &Place) -> (String, watch::Sender<()>) {
+    let url = place.url.split_once('?').unwrap().0.to_owned();
+    let there = url.split(['@', '/']).nth(3).unwrap().to_owned();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let here = listener.local_addr().unwrap().to_string();
+    let (lose, lost) = watch::channel(());
+    let url = url.replace(&there, &here);
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let far = tokio::net::TcpStream::connect(&there).await.unwrap();
+            let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
+            for (mut from, mut to) in [(near_in, far_out), (far_in, near_out)] {
+                let mut lost = lost.clone();
+                lost.mark_unchanged();
+                tokio::spawn(async move {
+                    tokio::select! {
+                        _ = tokio::io::copy(&mut from, &mut to) => {}
+                        _ = lost.changed() => std::future::pending().await,
+                    }
+                });
+            }
+        }
+    });
+    (url, lose)
+}
+
+#[test]
+fn a_node_that_hears_nothing_over_a_connection_that_seems_whole_listens_over_another() {
+    with_database(|place| async move {
+        let (direct, lose) = way_that_can_be_lost(&place).await;
+        let node = node(&Place { direct: Some(direct), ..place }).await;
+        let hears = async |expected: bool| {
+            let becomes = async {
+                while node.core.hears.load(Ordering::Acquire) != expected {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, becomes).await.unwrap_or_else(|_| panic!("never {expected}"));
+        };
+        hears(true).await;
+        lose.send_replace(());
+        hears(false).await;
+        hears(true).await;
     });
 }
 
@@ -455,6 +519,28 @@ fn whoever_waits_for_work_at_another_node_hears_of_what_is_taken_back() {
 }
 
 #[test]
+fn whoever_waits_for_work_is_woken_by_what_is_there_though_nobody_told_of_it() {
+    with_database(|place| async move {
+        let node = node(&place).await;
+        let now = at("2026-01-01T00:00:00Z");
+        node.push(vec![job("q", json!({}), now), job("stopped", json!({}), now)]).await.unwrap();
+        node.pause("stopped", true, now).await.unwrap();
+        let mut connection = PgConnection::connect(&place.url).await.unwrap();
+        connection.execute("UPDATE jobs SET blocked = true WHERE queue = 'q'").await.unwrap();
+        let waiter = node.bell().listen(&["q".into()]);
+        let others = node.bell().listen(&["stopped".into(), "empty".into()]);
+        let sleeps = async |waiter: &crate::bell::Waiter| {
+            tokio::time::timeout(Duration::from_secs(3), waiter.wait()).await.is_err()
+        };
+        // What was told before is heard before.
+        while !(sleeps(&waiter).await && sleeps(&others).await) {}
+        connection.execute("UPDATE jobs SET blocked = false WHERE queue = 'q'").await.unwrap();
+        assert!(!sleeps(&waiter).await, "it is woken");
+        assert!(sleeps(&others).await, "and who would find nothing is not");
+    });
+}
+
+#[test]
 fn a_look_that_began_before_something_was_written_does_not_hide_when_that_is_due() {
     with_database(|place| async move {
         let node = node(&place).await;
@@ -584,6 +670,26 @@ fn however_many_requests_there_are_the_lease_is_renewed() {
         let _taken = (node.core.pool.acquire().await.unwrap(), node.core.pool.acquire().await.unwrap());
         // Nobody gives a seat back before this has its answer.
         assert_eq!(lease::renew(&node.core, epoch).await.unwrap(), Some(epoch));
+    });
+}
+
+#[test]
+fn however_many_requests_there_are_what_is_due_is_seen_and_done() {
+    with_database(|place| async move {
+        let place = Place { connections: 2, ..place };
+        let node = node(&place).await;
+        leads(&node).await;
+        let (now, due) = (at("2026-01-01T00:00:30Z"), at("2026-01-01T00:01:00Z"));
+        register(&node, "a", now).await;
+        node.push(vec![job("q", json!({"scheduled_at": "+PT5S"}), now)]).await.unwrap();
+        let taken = (node.core.pool.acquire().await.unwrap(), node.core.pool.acquire().await.unwrap());
+        // Nobody gives a seat back before these have their answers.
+        while node.advance(due).await.unwrap() {}
+        while node.turn(due, due).await.unwrap() {}
+        look::look(&node.core, &node.core.loop_pool, false).await.unwrap();
+        drop(taken);
+        assert_eq!(node.cron("a").await.unwrap().unwrap().run_count, 1);
+        assert_eq!(node.fetch(fetch("q", 1), due).await.unwrap().len(), 1);
     });
 }
 
@@ -758,5 +864,118 @@ fn of_very_many_jobs_of_a_cron_job_a_look_reads_some() {
             assert_eq!(desk.active(&["many", "other"], counting).await.unwrap().len(), expected);
         }
         assert_eq!(desk.waiting("many").await.unwrap(), 1_000);
+    });
+}
+
+#[test]
+fn what_time_has_changed_and_cannot_be_carried_out_keeps_nobody_from_reading_and_fetching() {
+    with_database(|place| async move {
+        let node = node(&place).await;
+        let (now, later) = (at("2026-01-01T00:00:00Z"), at("2026-01-01T00:00:10Z"));
+        let jobs = vec![job("q", json!({}), now), job("q", json!({"scheduled_at": "+PT5S"}), now)];
+        let ids: Vec<String> = node.push(jobs).await.unwrap().into_iter().map(|job| job.id).collect();
+        let mut connection = PgConnection::connect(&place.url).await.unwrap();
+        connection
+            .execute("CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+                      RAISE EXCEPTION 'planted' USING ERRCODE = '57014'; END $$; \
+                      CREATE TRIGGER planted BEFORE UPDATE ON jobs FOR EACH ROW WHEN (OLD.state = 'scheduled') \
+                      EXECUTE FUNCTION planted()")
+            .await
+            .unwrap();
+        assert!(node.advance(later).await.is_err());
+        let state = async |id: &str| node.job(id, later).await.unwrap().unwrap().state;
+        assert_eq!(state(&ids[1]).await, State::Scheduled, "it is what it was");
+        assert_eq!(node.queue_stats("q", later).await.unwrap().0.name, "q");
+        let all = PageRequest { limit: None, cursor: None, offset: 0 };
+        assert_eq!(node.jobs(JobFilter::default(), all, later).await.unwrap().0.len(), 2);
+        assert_eq!(node.fetch(fetch("q", 9), later).await.unwrap()[0].id, ids[0]);
+        connection.execute("DROP TRIGGER planted ON jobs").await.unwrap();
+        assert_eq!(state(&ids[1]).await, State::Available, "and it is made up for");
+    });
+}
+
+/// Makes the database too slow to change more than a hundred rows of a table at once.
+async fn slow_down(place: &Place, table: &str) {
+    let mut connection = PgConnection::connect(&place.url).await.unwrap();
+    let sql = format!(
+        "CREATE OR REPLACE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         IF (SELECT count(*) FROM changed) > 100 THEN RAISE EXCEPTION 'planted' USING ERRCODE = '57014'; END IF; \
+         RETURN NULL; END $$; CREATE TRIGGER slow AFTER UPDATE ON {table} REFERENCING NEW TABLE AS changed \
+         FOR EACH STATEMENT EXECUTE FUNCTION slow()"
+    );
+    connection.execute(sql.as_str()).await.unwrap();
+}
+
+#[test]
+fn what_takes_too_long_is_done_with_fewer_at_a_time() {
+    with_database(|place| async move {
+        let node = node(&place).await;
+        leads(&node).await;
+        let (now, later) = (at("2026-01-01T00:00:30Z"), at("2026-01-01T00:01:10Z"));
+        let many = |options: serde_json::Value| (0..300).map(move |_| job("q", options.clone(), now));
+        node.push(many(json!({})).collect()).await.unwrap();
+        assert_eq!(node.fetch(fetch("q", 300), now).await.unwrap().len(), 300);
+        let (worker_id, about) = ("w".into(), Members::default());
+        node.beat(Beat { worker_id, jobs: Vec::new(), visibility_ms: None, about }, now).await.unwrap();
+        node.push(many(json!({"scheduled_at": "+PT5S"})).collect()).await.unwrap();
+        for number in 0..150 {
+            register(&node, &format!("c{number}"), now).await;
+        }
+        slow_down(&place, "jobs").await;
+        slow_down(&place, "crons").await;
+
+        // Each that fails is tried again with half as many, by the loop that called it.
+        let mut failures = 0;
+        loop {
+            match node.advance(later).await {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(_) => failures += 1,
+            }
+            assert!(failures < 30, "the same are tried for ever");
+        }
+        let available = (Some("q".into()), State::Available, 600);
+        assert_eq!(node.census(1).await.unwrap(), [available], "what was due, and what a worker had");
+        let mut failures = 0;
+        loop {
+            match node.turn(later, later).await {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(_) => failures += 1,
+            }
+            assert!(failures < 30, "the same are tried for ever");
+        }
+        for number in [0, 149] {
+            assert_eq!(node.cron(&format!("c{number}")).await.unwrap().unwrap().run_count, 1);
+        }
+    });
+}
+
+#[test]
+fn a_node_that_stops_in_the_middle_of_an_answer_keeps_its_locks_for_seconds_only() {
+    with_database(|place| async move {
+        let url = place.url.split_once('?').unwrap().0.to_owned();
+        let place = Place { url, ..place };
+        let node = node(&place).await;
+        let mut desk = node.core.begin(&node.core.pool).await.unwrap();
+        // A lock for which a transaction needs no number: those hold the events of all databases back.
+        desk.hold_crons(&std::iter::once("held".to_owned()).collect()).await.unwrap();
+        // More than all buffers on the way can hold, of which nobody reads any more.
+        let large = sqlx::query("SELECT repeat('x', 1000000) FROM generate_series(1, 1000)");
+        let answer = tokio::time::timeout(Duration::from_millis(100), desk.rows(large)).await;
+        assert!(answer.is_err(), "it is in the middle");
+        let mut other = PgConnection::connect(&place.url).await.unwrap();
+        let mut is_free = async || -> bool {
+            let sql = "SELECT pg_try_advisory_xact_lock(hashtextextended('held', 6171))";
+            sqlx::query_scalar(sql).fetch_one(&mut other).await.unwrap()
+        };
+        assert!(!is_free().await);
+        let becomes_free = async {
+            while !is_free().await {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(15), becomes_free).await.expect("others can go on");
+        drop(desk);
     });
 }

@@ -49,6 +49,18 @@ impl Trouble {
         }
     }
 
+    /// Whether there was more to do than could be done in time: a statement or the transaction was ended for it, or
+    /// nobody waited any longer.
+    pub(super) fn took_too_long(&self) -> bool {
+        match self {
+            Trouble::Silence => true,
+            Trouble::Database(sqlx::Error::Database(error)) => {
+                matches!(error.code().as_deref(), Some("57014" | "25P03" | "25P04"))
+            }
+            _ => false,
+        }
+    }
+
     /// How it is told to whoever asked.
     pub(super) fn refusal(self) -> Refusal {
         let away = |why: &dyn std::fmt::Display| {

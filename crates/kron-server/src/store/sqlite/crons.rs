@@ -12,7 +12,7 @@ use crate::job::Job;
 use crate::members::{Members, read_as};
 use crate::note::{Fired, Note};
 use crate::refusal::Refusal;
-use crate::store::verbs::{LOOK_AGAIN, TURNS_MAX, WAITING_UNREMARKABLE, lay_over};
+use crate::store::verbs::{LOOK_AGAIN, TURNS_MAX, WAITING_UNREMARKABLE, lay_over, within_bytes};
 use crate::store::{Answer, Rules};
 
 use super::desk::Desk;
@@ -94,11 +94,14 @@ pub(super) fn turn_due(
     stamp: Timestamp,
     actual: Timestamp,
 ) -> Answer<bool> {
+    let sql = "SELECT octet_length(body) FROM crons WHERE next_look <= ?1 ORDER BY next_look LIMIT ?2";
+    let lengths = desk.many(sql, &[&stamp.as_second(), &(TURNS_MAX as u64)], |row| row.get::<_, usize>(0))?;
+    let (looked_at, (count, _)) = (lengths.len(), within_bytes(lengths));
+    let more = count < looked_at || looked_at == TURNS_MAX;
     let sql = "SELECT name, body FROM crons WHERE next_look <= ?1 ORDER BY next_look LIMIT ?2";
-    let due = desk.many(sql, &[&stamp.as_second(), &(TURNS_MAX as u64)], |row| {
+    let due = desk.many(sql, &[&stamp.as_second(), &(count as u64)], |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
     })?;
-    let more = due.len() == TURNS_MAX;
     let mut questions = Vec::with_capacity(due.len());
     for (name, body) in due {
         let active = if minds_active(&body) { desk.active(&name, rules.counting)? } else { Vec::new() };

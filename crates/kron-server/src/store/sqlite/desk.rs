@@ -51,6 +51,8 @@ pub(super) struct Found {
     pub(super) jobs: Vec<Kept>,
     /// How many there were.
     pub(super) looked_at: usize,
+    /// How many bytes their bodies came to.
+    pub(super) bytes: usize,
 }
 
 type Answer<T> = Result<T, Refusal>;
@@ -223,7 +225,29 @@ impl<'t> Desk<'t> {
     /// Jobs by their bodies, whether they are blocked, and their ids. Those that cannot be read are set aside: one job's
     /// trouble is not another's.
     pub(super) fn jobs(&mut self, sql: &str, values: &[&dyn ToSql]) -> Answer<Found> {
-        let found = self.many(sql, values, |row| Ok((row.get::<_, String>(2)?, kept(row))))?;
+        self.jobs_within(usize::MAX, sql, values)
+    }
+
+    /// The same until their bodies come to so many bytes.
+    pub(super) fn jobs_within(
+        &mut self,
+        bytes_max: usize,
+        sql: &str,
+        values: &[&dyn ToSql],
+    ) -> Answer<Found> {
+        let (mut found, mut bytes) = (Vec::new(), 0);
+        let mut read = || -> rusqlite::Result<()> {
+            let mut statement = self.transaction.prepare_cached(sql)?;
+            let mut rows = statement.query(values)?;
+            while bytes < bytes_max
+                && let Some(row) = rows.next()?
+            {
+                bytes += row.get_ref(0)?.as_bytes().map_or(0, <[u8]>::len);
+                found.push((row.get::<_, String>(2)?, kept(row)));
+            }
+            Ok(())
+        };
+        read().map_err(failed)?;
         let looked_at = found.len();
         let mut jobs = Vec::with_capacity(looked_at);
         for (id, job) in found {
@@ -232,7 +256,7 @@ impl<'t> Desk<'t> {
                 Err(error) => self.set_aside(&id, &error)?,
             }
         }
-        Ok(Found { jobs, looked_at })
+        Ok(Found { jobs, looked_at, bytes })
     }
 
     /// Takes a job out of everybody's way, unless it is or has ended. What it was stays in its body.

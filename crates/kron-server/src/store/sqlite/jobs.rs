@@ -7,7 +7,8 @@ use crate::job::{Job, State};
 use crate::note::Note;
 use crate::refusal::Refusal;
 use crate::store::verbs::{
-    self, ADVANCE_MAX, DEATHS_MAX, PRUNE_MAX, WORKER_SILENCE, apply, directed, directive, heard, luck, no_job,
+    self, ADVANCE_MAX, BYTES_MAX, DEATHS_MAX, PRUNE_MAX, WORKER_SILENCE, apply, directed, directive, heard,
+    luck, no_job,
 };
 use crate::store::{
     Answer, Beat, Beaten, Change, Changed, Fetch, Queue, Retention, Rules, Worker, WorkerState,
@@ -36,7 +37,7 @@ pub(super) fn fetch(desk: &mut Desk<'_>, rules: &Rules, fetch: &Fetch, now: Time
     {
         return Ok(Vec::new());
     }
-    let mut claimed = Vec::new();
+    let (mut claimed, mut bytes) = (Vec::new(), BYTES_MAX);
     for queue in &fetch.queues {
         let paused = desk.one("SELECT paused FROM queues WHERE name = ?1", &[queue], |row| row.get(0))?;
         if paused == Some(true) {
@@ -46,10 +47,11 @@ pub(super) fn fetch(desk: &mut Desk<'_>, rules: &Rules, fetch: &Fetch, now: Time
                    ORDER BY priority DESC, seq LIMIT ?2";
         for _ in 0..LOOKS_MAX {
             let left = fetch.count.saturating_sub(claimed.len());
-            if left == 0 {
+            if left == 0 || bytes == 0 {
                 return Ok(claimed);
             }
-            let found = desk.jobs(sql, &[queue, &(left as u64)])?;
+            let found = desk.jobs_within(bytes, sql, &[queue, &(left as u64)])?;
+            bytes = bytes.saturating_sub(found.bytes);
             let stood_in_the_way = found.looked_at - found.jobs.len();
             for mut kept in found.jobs {
                 // It may have expired a moment ago.
@@ -135,8 +137,8 @@ pub(super) fn direct(desk: &mut Desk<'_>, id: &str, state: WorkerState, now: Tim
 /// Carries out what time alone has changed about jobs and workers.
 pub(super) fn advance(desk: &mut Desk<'_>, now: Timestamp) -> Answer<bool> {
     let sql = "SELECT body, blocked, id FROM jobs WHERE due_at <= ?1 ORDER BY due_at LIMIT ?2";
-    let due = desk.jobs(sql, &[&now.as_millisecond(), &(ADVANCE_MAX as u64)])?;
-    let more = due.looked_at == ADVANCE_MAX;
+    let due = desk.jobs_within(BYTES_MAX, sql, &[&now.as_millisecond(), &(ADVANCE_MAX as u64)])?;
+    let more = due.looked_at == ADVANCE_MAX || due.bytes >= BYTES_MAX;
     for mut kept in due.jobs {
         let events = kept.job.advance(luck(), now);
         desk.save(&kept)?;
@@ -146,27 +148,46 @@ pub(super) fn advance(desk: &mut Desk<'_>, now: Timestamp) -> Answer<bool> {
     let silent = desk.many(sql, &[&now.as_millisecond(), &(DEATHS_MAX as u64)], |row| {
         Ok((row.get::<_, String>(1)?, body(row)))
     })?;
-    let more = more || silent.len() == DEATHS_MAX;
+    let mut more = more || silent.len() == DEATHS_MAX;
+    let (mut room, mut bytes) = (ADVANCE_MAX, BYTES_MAX);
     for (id, worker) in silent {
         match worker {
-            Ok(worker) => bury(desk, worker, now)?,
+            Ok(worker) => {
+                let (jobs, length) = bury(desk, worker, room, bytes, now)?;
+                (room, bytes) = (room - jobs, bytes.saturating_sub(length));
+            }
             // Its jobs come back by their visibility timeouts.
             Err(error) => {
                 tracing::error!(worker = id, %error, "a worker cannot be read and is forgotten");
                 desk.execute("DELETE FROM workers WHERE id = ?1", &[&id])?;
             }
         }
+        if room == 0 || bytes == 0 {
+            more = true;
+            break;
+        }
     }
     Ok(more)
 }
 
-/// A worker has been silent for too long: its jobs go back.
-fn bury(desk: &mut Desk<'_>, mut worker: Worker, now: Timestamp) -> Answer<()> {
-    let sql = "SELECT body, blocked, id FROM jobs WHERE worker = ?1";
-    for mut kept in desk.jobs(sql, &[&worker.worker_id])?.jobs {
+/// A worker has been silent for too long: its jobs go back, some at a time, and with the last of them it is dead. Says
+/// how many were looked at, and how many bytes they came to.
+fn bury(
+    desk: &mut Desk<'_>,
+    mut worker: Worker,
+    most: usize,
+    bytes: usize,
+    now: Timestamp,
+) -> Answer<(usize, usize)> {
+    let sql = "SELECT body, blocked, id FROM jobs WHERE worker = ?1 LIMIT ?2";
+    let lost = desk.jobs_within(bytes, sql, &[&worker.worker_id, &(most as u64)])?;
+    for mut kept in lost.jobs {
         let events = kept.job.lose_worker(luck(), now);
         desk.save(&kept)?;
         desk.tell(events)?;
+    }
+    if lost.looked_at == most || lost.bytes >= bytes {
+        return Ok((lost.looked_at, lost.bytes));
     }
     worker.dead = true;
     worker.active_jobs.clear();
@@ -174,7 +195,8 @@ fn bury(desk: &mut Desk<'_>, mut worker: Worker, now: Timestamp) -> Answer<()> {
     desk.tell([Event::new("worker.stopped", id.clone(), now)
         .with("worker_id", id)
         .with("reason", "silence")])?;
-    desk.save_worker(&worker, None)
+    desk.save_worker(&worker, None)?;
+    Ok((lost.looked_at, lost.bytes))
 }
 
 pub(super) fn delete_dead(desk: &mut Desk<'_>, id: &str, now: Timestamp) -> Answer<()> {
