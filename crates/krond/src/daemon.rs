@@ -4,6 +4,7 @@
 //! effect, and its end is another event. For each job the order is kept (prepare a child, make its record
 //! durable, let it go), and between jobs there is none, so a slow disk or a burst delays nobody's evaluation.
 
+mod disk;
 mod effect;
 mod event;
 mod pace;
@@ -23,6 +24,7 @@ pub use tracked::{Activity, Hold};
 use crate::moment::Moment;
 use crate::state::State;
 use crate::timers::{Slot, Timers};
+use disk::Disk;
 use pace::Pace;
 use tracked::{Asked, Tracked, Work};
 
@@ -81,6 +83,7 @@ pub struct Daemon {
     /// million jobs would be a look at all the others.
     busy: usize,
     pace: Pace,
+    disk: Disk,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -107,6 +110,7 @@ impl Daemon {
             stopping: None,
             busy: 0,
             pace: Pace::new(manners.start_rate),
+            disk: Disk::default(),
         }
     }
 
@@ -167,6 +171,9 @@ impl Daemon {
         self.notice(now, &mut effects);
         // Other events are about somebody who waits, and for whom those that are only now looked at would be in the way.
         let looks = matches!(event, Event::Tick);
+        if matches!(event, Event::StateWritten(_) | Event::StateFailed(..)) {
+            self.disk.answered(now.uptime);
+        }
         match event {
             Event::Tick => {}
             // What is about to end takes on nothing new.
@@ -306,6 +313,7 @@ impl Daemon {
             stopping: self.stopping.is_some(),
             last_ticket: &mut self.last_ticket,
             tickets: &mut self.tickets,
+            disk: &mut self.disk,
             effects,
         };
         if let Some(alarm) = job.alarm_at.take() {
@@ -677,6 +685,66 @@ mod tests {
                 assert_eq!(ran, !runs_again, "{woken}: {state:?}");
             }
         }
+    }
+
+    /// Time passes, and krond watches. Whatever is asked of the disk is answered at once, but for the records of these.
+    fn watch(daemon: &mut Daemon, from: &str, to: &str, unanswered: &[Slot]) {
+        let mut now = at(from);
+        while now.wall < at(to).wall {
+            let mut events = vec![Event::Tick];
+            while let Some(event) = events.pop() {
+                let (effects, _) = daemon.on(now, event);
+                events.extend(effects.iter().filter_map(|effect| match effect {
+                    Effect::WriteState { slot, .. } if !unanswered.contains(slot) => {
+                        Some(Event::StateWritten(*slot))
+                    }
+                    _ => None,
+                }));
+            }
+            let step = Duration::from_secs(15);
+            now = Moment { wall: now.wall + step, uptime: now.uptime + step };
+        }
+    }
+
+    /// The disk answers nothing while one child is at its gate and another waits for its turn to be made.
+    #[test]
+    fn who_waited_for_a_disk_that_hung_is_not_let_go_past_the_deadline() {
+        for (woken, is_in_time) in [("12:15:00", true), ("12:15:01", false)] {
+            let mut daemon = Daemon::new(Manners::default());
+            let event = jobs(&daemon, &["a", "b"], Some("12:09:00"));
+            let (effects, _) = daemon.on(at("12:10:00"), event);
+            assert_eq!(started(&effects).len(), 2);
+            let (a, b) = (slot(&daemon, "a").unwrap(), slot(&daemon, "b").unwrap());
+            let _ = daemon.on(at("12:10:01"), Event::SpawnReady(Ticket(1), process()));
+            watch(&mut daemon, "12:10:02", woken, &[a, b]);
+            for (ticket, event) in [(1, Event::StateWritten(a)), (2, Event::SpawnReady(Ticket(2), process()))]
+            {
+                let (effects, _) = daemon.on(at(woken), event);
+                let is_aborted = |effect: &Effect| matches!(effect, Effect::AbortChild(_));
+                assert_eq!(!effects.iter().any(is_aborted), is_in_time, "{woken} {ticket}: {effects:?}");
+                if !is_in_time {
+                    let state = states(&effects).remove(0);
+                    assert!(state.runs.is_empty(), "{woken} {ticket}: {state:?}");
+                    let period = PeriodId::new(at("12:10:00").wall);
+                    let first = state.history.iter().find(|ending| ending.period == period);
+                    let outcome = first.map(|ending| ending.reason.outcome());
+                    assert_eq!(outcome, Some(Outcome::Missed), "{woken} {ticket}: {state:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_waits_for_very_many_others_is_let_go_while_the_disk_answers() {
+        let mut daemon = Daemon::new(Manners::default());
+        let event = jobs(&daemon, &["a", "b"], Some("12:09:00"));
+        let _ = daemon.on(at("12:10:00"), event);
+        let there = slot(&daemon, "a").unwrap();
+        let _ = daemon.on(at("12:10:01"), Event::SpawnReady(Ticket(1), process()));
+        let _ = daemon.on(at("12:10:02"), Event::StateWritten(there));
+        watch(&mut daemon, "12:10:02", "12:30:00", &[]);
+        let (effects, _) = daemon.on(at("12:30:00"), Event::SpawnReady(Ticket(2), process()));
+        assert_eq!(states(&effects)[0].runs.len(), 1, "{effects:?}");
     }
 
     #[test]

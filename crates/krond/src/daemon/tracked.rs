@@ -16,6 +16,7 @@ use kron_core::{
 };
 use krontab::Entry;
 
+use super::disk::Disk;
 use super::effect::{Because, Done, Effect, Report, Signal};
 use super::event::{Asker, Farewell, Recovered, Ticket};
 use super::{Manners, STAMP_MAX};
@@ -54,6 +55,8 @@ pub(super) struct Tracked {
     pub(super) timer: Option<i64>,
     /// What the engine wants done, and is not begun.
     steps: VecDeque<Step>,
+    /// When the engine was asked for them.
+    decided: Duration,
     /// Since the engine was asked, the machine has slept or the clock has jumped: what it said was said for another
     /// time.
     is_outdated: bool,
@@ -187,6 +190,7 @@ pub(super) struct Work<'a> {
     pub(super) stopping: bool,
     pub(super) last_ticket: &'a mut u64,
     pub(super) tickets: &'a mut HashMap<Ticket, Slot>,
+    pub(super) disk: &'a mut Disk,
     pub(super) effects: &'a mut Vec<Effect>,
 }
 
@@ -229,6 +233,7 @@ impl Tracked {
             wake: None,
             timer: None,
             steps: VecDeque::new(),
+            decided: Duration::ZERO,
             is_outdated: false,
             ended: Vec::new(),
             asked: VecDeque::new(),
@@ -394,9 +399,17 @@ impl Tracked {
         !mem::take(&mut self.steps).is_empty()
     }
 
-    /// The child was made for a time that is no more, and is not let go. Whether its period may still run is decided again.
-    fn reconsider(&mut self, ticket: Ticket, work: &mut Work<'_>) {
-        work.abort(ticket);
+    /// Whether the start of a period, to be at `chosen`, was decided for a time that is no more: nobody has watched since, or
+    /// the disk has kept it waiting past its deadline.
+    fn is_of_the_past(&self, chosen: Option<Timestamp>, work: &Work<'_>) -> bool {
+        let deadline = self.entry.job.policy().deadline;
+        let waited = chosen.map(|chosen| work.now.second() - chosen.as_second());
+        let is_late = waited.zip(deadline).is_some_and(|(waited, deadline)| waited > deadline.as_seconds());
+        self.is_outdated || is_late && work.disk.has_hung_since(self.decided)
+    }
+
+    /// What was to start is not started. Whether its period may still run is decided again.
+    fn reconsider(&mut self, work: &Work<'_>) {
         self.steps.clear();
         self.look = Some(work.now.second());
     }
@@ -511,6 +524,7 @@ impl Tracked {
         let watch = Watch { since: self.since, now: timestamp(second) };
         let (steps, wake) = evaluate(&self.job_now(), &ledger, ledger.active(), watch);
         self.steps = steps.into();
+        self.decided = work.now.uptime;
         self.is_outdated = false;
         self.wake = wake.map(|wake| wake.as_second());
         // What came due while the job was at work has its own second, too.
@@ -555,6 +569,11 @@ impl Tracked {
 
     fn perform(&mut self, step: Step, work: &mut Work<'_>) {
         match step {
+            Step::Record(Record::Settled(Settled { reason: Reason::Started, ref decision, .. }))
+                if self.is_of_the_past(decision.chosen(), work) =>
+            {
+                self.reconsider(work);
+            }
             Step::Record(Record::Settled(settled)) if settled.reason == Reason::Started => {
                 let ticket = work.ticket();
                 work.push(Effect::PrepareChild {
@@ -686,6 +705,7 @@ impl Tracked {
             || writing.asker.is_some()
             || !self.asked.is_empty()
             || !self.steps.is_empty();
+        work.disk.asked(work.now.uptime);
         work.push(Effect::WriteState { slot: work.slot, state, archive, is_awaited });
         self.doing = Doing::Writing(writing);
     }
@@ -693,8 +713,11 @@ impl Tracked {
     /// The child is there. Its record comes before it goes on.
     pub(super) fn ready(&mut self, ticket: Ticket, process: ProcessId, work: &mut Work<'_>) {
         match mem::replace(&mut self.doing, Doing::Nothing) {
-            Doing::Preparing(expected, _, Prepared::Period(_)) if expected == ticket && self.is_outdated => {
-                self.reconsider(ticket, work);
+            Doing::Preparing(expected, _, Prepared::Period(settled))
+                if expected == ticket && self.is_of_the_past(settled.decision.chosen(), work) =>
+            {
+                work.abort(ticket);
+                self.reconsider(work);
             }
             Doing::Preparing(expected, entry, prepared) if expected == ticket => {
                 let mut next = State::clone(&self.state);
@@ -716,11 +739,12 @@ impl Tracked {
         let Doing::Writing(writing) = mem::replace(&mut self.doing, Doing::Nothing) else { return };
         if let Some((ticket, run)) = &writing.child
             && matches!(run.id, RunId::Period(_))
-            && self.is_outdated
+            && self.is_of_the_past(run.chosen, work)
         {
             // Nobody was told of the record. The next one takes its place, and should there be none, the period has
             // had its run: it is never another's.
-            return self.reconsider(*ticket, work);
+            work.abort(*ticket);
+            return self.reconsider(work);
         }
         self.state = writing.next;
         if let Some((ticket, run)) = writing.child {
