@@ -309,6 +309,9 @@ impl Host {
         match message {
             Message::Asked(request, caller) => self.answer(request, caller),
             Message::Read(_) | Message::Loaded(_) if self.daemon.is_stopping() => {
+                if let Message::Loaded(Ok(configured)) = message {
+                    self.tell_alerts(&configured);
+                }
                 self.reload_failed(&["krond is stopping".into()]);
             }
             Message::Read(Ok(entries)) => {

@@ -149,17 +149,27 @@ fn write(store: &Store<Directory>, wave: &[Write], post: &Post) {
     post.send(Message::Written(answers, took));
 }
 
-/// Loads what is remembered of each job that has `true`. The first that must not be touched ends it.
+/// Loads what is remembered of each job that has `true`. The first that must not be touched ends it, and then nothing is: of what is
+/// replaced only a krond that goes on can tell, and the next would find nothing wrong with it.
 pub(crate) fn load_all(
     store: &Store<Directory>,
     entries: Vec<(Arc<Entry>, bool)>,
 ) -> Result<Vec<Configured>, String> {
-    let configured = |(entry, is_new): (Arc<Entry>, bool)| {
-        let memory =
-            is_new.then(|| recover(store, &entry)).transpose().map_err(|refused| refused.to_string())?;
+    let now = clock::now().wall;
+    let look = |(entry, is_new): (Arc<Entry>, bool)| {
+        let looked = if is_new { store.look(&entry.job, now) } else { Ok(None) };
+        looked.map(|looked| (entry, is_new, looked)).map_err(|refused| refused.to_string())
+    };
+    let looked = entries.into_iter().map(look).collect::<Result<Vec<_>, String>>()?;
+    let configured = |(entry, is_new, looked): (Arc<Entry>, bool, Option<Loaded>)| {
+        let memory = match looked {
+            _ if !is_new => None,
+            Some(loaded) => Some(recovered(loaded)),
+            None => Some(recover(store, &entry).map_err(|refused| refused.to_string())?),
+        };
         Ok(Configured { entry, memory })
     };
-    entries.into_iter().map(configured).collect()
+    looked.into_iter().map(configured).collect()
 }
 
 /// Finds the jobs that have runs on record and are not among these: they were removed while nobody watched. And what
@@ -213,14 +223,18 @@ fn stand_in(identity: &str, zones: &Zones) -> Option<Entry> {
 }
 
 fn recover(store: &Store<Directory>, entry: &Entry) -> Result<Recovered, Refused> {
-    let loaded = store.load(&entry.job, clock::now().wall, is_running)?;
+    store.load(&entry.job, clock::now().wall, is_running).map(recovered)
+}
+
+/// What is loaded, and who of it is there.
+fn recovered(loaded: Loaded) -> Recovered {
     let alive = match &loaded {
         Loaded::Found(state) | Loaded::Missing(state) | Loaded::Fenced { state, .. } => {
             state.runs.iter().filter(|run| is_running(&run.process)).map(|run| run.id).collect()
         }
         Loaded::Unreadable(_) => Vec::new(),
     };
-    Ok(Recovered { loaded, alive })
+    Recovered { loaded, alive }
 }
 
 /// Whether that very process is there. One that cannot be looked at is taken for there: what is not known to have
@@ -242,6 +256,7 @@ fn has_ended(pidfd: &PidFd) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Missing;
 
     fn task(slot: u32, is_awaited: bool) -> Task {
         Task::Write(Write { slot: Slot(slot), state: Arc::new(State::new("x")), archive: false, is_awaited })
@@ -249,6 +264,28 @@ mod tests {
 
     fn slots(wave: &[Write]) -> Vec<u32> {
         wave.iter().map(|write| write.slot.0).collect()
+    }
+
+    #[test]
+    fn a_state_that_is_refused_leaves_what_is_damaged_as_it_is() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("state");
+        let store = Store::new(Directory::open(&path).unwrap(), Missing::New);
+        let text = "@daily name=a command=/bin/true\n@daily name=b command=/bin/true\n";
+        let parsed = Krontab::parse(text, &Source::new("/etc/krond.d/x").unwrap(), &Zones::bundled());
+        let new: Vec<_> = parsed.entries.into_iter().map(|entry| (Arc::new(entry), true)).collect();
+        let file = |at: usize| path.join(wire::file_name(new[at].0.identity()));
+        std::fs::write(file(0), "damaged").unwrap();
+        let foreign = format!(r#"{{"Version":"2","Identity":"{}"}}"#, new[1].0.identity());
+        std::fs::write(file(1), foreign).unwrap();
+        let refused = load_all(&store, new.clone()).unwrap_err();
+        assert!(refused.contains("Version"), "{refused}");
+        assert_eq!(std::fs::read(file(0)).unwrap(), b"damaged");
+        // Once the other is away, it is told of.
+        std::fs::remove_file(file(1)).unwrap();
+        let loaded = load_all(&store, new).unwrap();
+        let first = loaded[0].memory.as_ref().map(|memory| &memory.loaded);
+        assert!(matches!(first, Some(Loaded::Fenced { .. })), "{first:?}");
     }
 
     #[test]

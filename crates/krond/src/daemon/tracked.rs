@@ -291,10 +291,8 @@ impl Tracked {
     /// Takes up what is remembered, at the start or when a state could be read at last.
     pub(super) fn recall(&mut self, memory: Recovered, work: &mut Work<'_>) {
         let entry = Arc::clone(&self.entry);
-        if let Loaded::Fenced { state, why, kept_as } = &memory.loaded {
-            let fence = state.watermark().expect("a fenced state has one");
-            let (why, kept_as) = (why.clone(), kept_as.clone());
-            work.report(Report::Fenced { entry: Arc::clone(&entry), why, kept_as, fence });
+        if let Some(alert) = memory.alert(&entry) {
+            work.report(alert);
         }
         let state = match memory.loaded {
             Loaded::Found(state) | Loaded::Missing(state) | Loaded::Fenced { state, .. } => state,

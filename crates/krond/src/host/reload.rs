@@ -23,6 +23,7 @@ impl Host {
         }
         let is_unknown = |job: &Configured| job.memory.is_none() && !self.daemon.knows(job.entry.identity());
         if configured.iter().any(is_unknown) {
+            self.tell_alerts(&configured);
             let entries = configured.into_iter().map(|job| job.entry).collect();
             return self.receive(Message::Read(Ok(entries)));
         }
@@ -32,6 +33,16 @@ impl Host {
             let _ = caller.send(Answer::ok(json!({ "jobs": jobs })));
         }
         self.has_reloaded();
+    }
+
+    /// Tells of the damage that was found in states which nobody takes up.
+    pub(super) fn tell_alerts(&mut self, configured: &[Configured]) {
+        let now = clock::now();
+        for Configured { entry, memory } in configured {
+            if let Some(alert) = memory.as_ref().and_then(|memory| memory.alert(entry)) {
+                self.report(&alert, now);
+            }
+        }
     }
 
     /// Reads the krontabs again, in a thread of its own.
