@@ -548,6 +548,29 @@ mod tests {
     }
 
     #[test]
+    fn who_asks_about_a_job_whose_state_cannot_be_read_is_told_so_at_once() {
+        let mut daemon = Daemon::new(Manners::default());
+        let Event::Configured(mut configured) = jobs(&daemon, &["a"], None) else { panic!() };
+        let unreadable = Recovered { loaded: Loaded::Unreadable("no disk".into()), alive: Vec::new() };
+        configured[0].memory = Some(unreadable);
+        let _ = daemon.on(at("12:10:00"), Event::Configured(configured));
+        let there = slot(&daemon, "a").unwrap();
+        // While it waits, and while it is being read again.
+        for time in ["12:10:00", "12:10:01"] {
+            let _ = daemon.on(at(time), Event::Tick);
+            for command in [Command::Run, Command::AcceptClock, Command::Pause, Command::Resume] {
+                let (effects, _) = daemon.on(at(time), Event::Command(command(there, Asker(1))));
+                let why = effects.iter().find_map(|effect| match effect {
+                    Effect::Answer(_, Err(why)) => Some(why.as_str()),
+                    _ => None,
+                });
+                assert!(why.is_some_and(|why| why.ends_with("no disk")), "{effects:?}");
+            }
+        }
+        assert!(daemon.job(there).unwrap().2.unknown().is_some(), "nor is there anything to show before");
+    }
+
+    #[test]
     fn what_was_decided_before_a_stall_is_decided_again() {
         let mut daemon = Daemon::new(Manners::default());
         let event = jobs(&daemon, &["a"], Some("12:00:00"));

@@ -180,6 +180,17 @@ pub struct Activity {
     pub hold: Option<Hold>,
     /// Whether it is no longer configured.
     pub removed: bool,
+    /// Whether what is remembered of it could be read. Otherwise nothing can be said or done about it.
+    pub is_known: bool,
+}
+
+impl Activity {
+    /// Why what is asked about its memory has no answer, if that could not be read.
+    #[must_use]
+    pub fn unknown(&self) -> Option<String> {
+        let hold = self.hold.as_ref().filter(|_| !self.is_known)?;
+        Some(format!("its state could not be read: {}", hold.error))
+    }
 }
 
 /// What a job's work needs of the daemon.
@@ -277,6 +288,7 @@ impl Tracked {
             wake: self.timer.and_then(|second| Timestamp::from_second(second).ok()),
             hold: self.hold.clone(),
             removed: self.removed,
+            is_known: self.is_known,
         }
     }
 
@@ -442,11 +454,8 @@ impl Tracked {
             Some("krond is stopping".into())
         } else if self.removed {
             Some("it is no longer configured".into())
-        } else if matches!(asked, Asked::AcceptClock(_)) {
-            None
-        } else if matches!(asked, Asked::Pause(_) | Asked::Resume(_)) {
-            let unknown = self.hold.as_ref().filter(|_| !self.is_known);
-            unknown.map(|hold| format!("its state could not be read: {}", hold.error))
+        } else if matches!(asked, Asked::AcceptClock(_) | Asked::Pause(_) | Asked::Resume(_)) {
+            self.activity().unknown()
         } else if !self.live.is_empty() && self.entry.job.policy().overlap != Overlap::Allow {
             Some("a run of it is active, and its policy does not allow another beside it".into())
         } else {
