@@ -938,6 +938,26 @@ mod tests {
     }
 
     #[test]
+    fn an_end_that_the_next_start_of_its_own_job_waits_for_is_waited_for() {
+        for (ended, is_due) in [("11:59:30", false), ("12:00:00", true)] {
+            let mut daemon = Daemon::new(Manners::default());
+            let event = jobs(&daemon, &["a"], Some("11:58:00"));
+            daemon.on(at("11:58:30"), event);
+            daemon.on(at("11:59:00"), Event::Tick);
+            let there = slot(&daemon, "a").unwrap();
+            daemon.on(at("11:59:00"), Event::SpawnReady(Ticket(1), process()));
+            daemon.on(at("11:59:00"), Event::StateWritten(there));
+            daemon.on(at("11:59:30"), Event::Tick);
+            // Whoever is due by now is known, and not looked at yet.
+            daemon.on(at(ended), Event::Released(Ticket(1)));
+            let run = RunId::Period(PeriodId::new(at("11:59:00").wall));
+            let (effects, _) = daemon.on(at(ended), Event::Exited(there, run, Some(0)));
+            let [Effect::WriteState { is_awaited, .. }] = &effects[..] else { panic!("{effects:?}") };
+            assert_eq!(*is_awaited, is_due, "{ended}");
+        }
+    }
+
+    #[test]
     fn the_longer_they_wait_the_more_are_looked_at() {
         let mut daemon = Daemon::new(Manners { looks_max: 1, ..Manners::default() });
         let event = jobs(&daemon, &["a", "b", "c", "d", "e", "f", "g"], Some("11:59:00"));

@@ -43,8 +43,9 @@ pub(crate) struct Write {
     pub(crate) is_awaited: bool,
 }
 
-/// How many waves in a row may be only of what somebody waits for. The others are ends of runs, which cost those at the gates as much
-/// as starts do, and can wait; but not for as long as there is always somebody at a gate.
+/// How many waves in a row may be only of what somebody waits for. The others are ends of runs, first records of new jobs and what was
+/// missed or skipped. They cost those at the gates as much as starts do, and can wait; but not for as long as there is always
+/// somebody at a gate.
 const AWAITED_WAVES_MAX: u32 = 7;
 
 /// Starts the thread. It ends when nobody can give it tasks any more.

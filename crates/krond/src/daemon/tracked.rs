@@ -711,7 +711,8 @@ impl Tracked {
         let is_awaited = writing.child.is_some()
             || writing.asker.is_some()
             || !self.asked.is_empty()
-            || !self.steps.is_empty();
+            || !self.steps.is_empty()
+            || self.look.is_some();
         work.disk.asked(work.now.uptime);
         work.push(Effect::WriteState { slot: work.slot, state, archive, is_awaited });
         self.doing = Doing::Writing(writing);
