@@ -71,8 +71,8 @@ pub struct Daemon {
     slots: HashMap<Arc<str>, Slot>,
     free: Vec<Slot>,
     timers: Timers,
-    /// Whose time has come, and who were not looked at yet.
-    due: VecDeque<Slot>,
+    /// Whose time has come, and by which second. Who has been looked at since, for another reason, is passed over.
+    due: VecDeque<(Slot, i64)>,
     /// When something by the other clock is due: a timeout, the end of a grace or of a hold.
     alarms: BTreeSet<(Duration, Slot)>,
     tickets: HashMap<Ticket, Slot>,
@@ -273,13 +273,14 @@ impl Daemon {
                     continue;
                 }
                 // One second for everything that is due by now, whenever its turn comes.
-                job.look.get_or_insert(second);
+                let stamp = *job.look.get_or_insert(second);
                 job.wake = None;
-                self.due.push_back(slot);
+                self.due.push_back((slot, stamp));
             }
         }
         for _ in 0..if looks { self.looks(second) } else { 0 } {
-            let Some(slot) = self.due.pop_front() else { break };
+            let Some(slot) = self.next_due() else { break };
+            self.due.pop_front();
             self.with(slot, now, effects, |_, _| {});
         }
         while let Some((at, slot)) = self.alarms.first().copied().filter(|(at, _)| *at <= now.uptime) {
@@ -288,11 +289,22 @@ impl Daemon {
         }
     }
 
+    /// Who is looked at next.
+    fn next_due(&mut self) -> Option<Slot> {
+        while let Some((slot, _)) = self.due.front().copied() {
+            if self.tracked(slot).is_some_and(|job| job.look.is_some()) {
+                return Some(slot);
+            }
+            self.due.pop_front();
+        }
+        None
+    }
+
     /// How many are looked at in one go: twice as many for every second that the first has waited. However many are due and however
     /// busy krond is with those that have started, all are decided long before the second that they are judged by is too long ago.
-    fn looks(&self, second: i64) -> usize {
-        let stamp = self.due.front().and_then(|slot| self.tracked(*slot)?.look);
-        let waited = stamp.map_or(0, |stamp| (second - stamp).clamp(0, LOOKS_DOUBLED_MAX));
+    fn looks(&mut self, second: i64) -> usize {
+        self.next_due();
+        let waited = self.due.front().map_or(0, |(_, stamp)| (second - stamp).clamp(0, LOOKS_DOUBLED_MAX));
         self.manners.looks_max.max(1) << waited
     }
 
@@ -968,6 +980,23 @@ mod tests {
         assert_eq!(starts(&effects), ["b", "c"]);
         let (effects, _) = daemon.on(at("12:00:02.2"), Event::Tick);
         assert_eq!(starts(&effects), ["d", "e", "f", "g"]);
+    }
+
+    #[test]
+    fn who_has_been_looked_at_meanwhile_is_not_looked_at_in_place_of_another() {
+        let mut daemon = Daemon::new(Manners { looks_max: 1, ..Manners::default() });
+        let event = jobs(&daemon, &["a", "b", "c", "d", "e"], Some("11:59:00"));
+        daemon.on(at("11:59:30"), event);
+        let (effects, _) = daemon.on(at("12:00:00.2"), Event::Tick);
+        assert_eq!(starts(&effects), ["a"]);
+        // Somebody asks something of two, and so they are looked at.
+        for name in ["b", "c"] {
+            let there = slot(&daemon, name).unwrap();
+            let (effects, _) = daemon.on(at("12:00:00.3"), Event::Command(Command::Resume(there, Asker(1))));
+            assert_eq!(starts(&effects), [name]);
+        }
+        let (effects, _) = daemon.on(at("12:00:01.2"), Event::Tick);
+        assert_eq!(starts(&effects), ["d", "e"], "two, for they have waited for a second");
     }
 
     #[test]
