@@ -4,6 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::vec;
 
 use krontab::{Entry, Krontab, Source, Zones};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -48,6 +49,9 @@ pub(crate) struct Write {
 /// somebody at a gate.
 const AWAITED_WAVES_MAX: u32 = 7;
 
+/// How many states are looked at before whoever waits for a record has their turn again.
+const LOADED_MAX: usize = WAVE_MAX;
+
 /// Starts the thread. It ends when nobody can give it tasks any more.
 pub(crate) fn start(store: Store<Directory>, post: &Post) -> io::Result<Sender<Task>> {
     let (sender, receiver) = mpsc::channel();
@@ -64,13 +68,18 @@ fn serve(store: &Store<Directory>, tasks: &Receiver<Task>, post: &Post) {
         }
         waiting.tasks.extend(tasks.try_iter());
         let wave = waiting.wave();
+        if !wave.is_empty() {
+            write(store, &wave, post);
+        }
         if let Some((slot, entry)) = waiting.retries.pop_front() {
             retry(store, slot, &entry, post);
         }
-        if !wave.is_empty() {
-            write(store, &wave, post);
-        } else if let Some(Task::Load(entries)) = waiting.tasks.pop_front() {
-            post.send(Message::Loaded(load_all(store, entries)));
+        if let Some(mut loading) = waiting.loads.pop_front() {
+            match loading.go_on(store, LOADED_MAX) {
+                Ok(false) => waiting.loads.push_front(loading),
+                Ok(true) => post.send(Message::Loaded(loading.finish(store))),
+                Err(refused) => post.send(Message::Loaded(Err(refused))),
+            }
         }
     }
 }
@@ -84,14 +93,15 @@ fn retry(store: &Store<Directory>, slot: Slot, entry: &Entry, post: &Post) {
     post.send(Message::Retried(slot, Box::new(recovered)));
 }
 
-/// What is to be done. A job has one write or one read under way at most, so these can be done in any order. Only what is loaded
-/// together comes after everything that was there before it.
+/// What is to be done. A job has one write or one read under way at most, so these can be done in any order. What is loaded together
+/// is of jobs that the daemon does not know, and whom it does not know it has nothing to write for.
 #[derive(Default)]
 struct Waiting {
     tasks: VecDeque<Task>,
     awaited: VecDeque<Write>,
     unhurried: VecDeque<Write>,
     retries: VecDeque<(Slot, Arc<Entry>)>,
+    loads: VecDeque<Loading>,
     /// How many waves in a row were only of what somebody waits for.
     hurried: u32,
 }
@@ -102,20 +112,17 @@ impl Waiting {
             && self.awaited.is_empty()
             && self.unhurried.is_empty()
             && self.retries.is_empty()
+            && self.loads.is_empty()
     }
 
-    /// What is written next, if that comes before everything else.
+    /// What is written next.
     fn wave(&mut self) -> Vec<Write> {
-        loop {
-            match self.tasks.pop_front() {
-                Some(Task::Write(write)) if write.is_awaited => self.awaited.push_back(write),
-                Some(Task::Write(write)) => self.unhurried.push_back(write),
-                Some(Task::Retry(slot, entry)) => self.retries.push_back((slot, entry)),
-                Some(load @ Task::Load(_)) => {
-                    self.tasks.push_front(load);
-                    break;
-                }
-                None => break,
+        for task in self.tasks.drain(..) {
+            match task {
+                Task::Write(write) if write.is_awaited => self.awaited.push_back(write),
+                Task::Write(write) => self.unhurried.push_back(write),
+                Task::Retry(slot, entry) => self.retries.push_back((slot, entry)),
+                Task::Load(entries) => self.loads.push_back(Loading::new(entries)),
             }
         }
         let is_turn = self.awaited.is_empty() || self.hurried >= AWAITED_WAVES_MAX;
@@ -150,27 +157,50 @@ fn write(store: &Store<Directory>, wave: &[Write], post: &Post) {
     post.send(Message::Written(answers, took));
 }
 
-/// Loads what is remembered of each job that has `true`. The first that must not be touched ends it, and then nothing is: of what is
-/// replaced only a krond that goes on can tell, and the next would find nothing wrong with it.
+/// Loads what is remembered of each job that has `true`.
 pub(crate) fn load_all(
     store: &Store<Directory>,
     entries: Vec<(Arc<Entry>, bool)>,
 ) -> Result<Vec<Configured>, String> {
-    let now = clock::now().wall;
-    let look = |(entry, is_new): (Arc<Entry>, bool)| {
-        let looked = if is_new { store.look(&entry.job, now) } else { Ok(None) };
-        looked.map(|looked| (entry, is_new, looked)).map_err(|refused| refused.to_string())
-    };
-    let looked = entries.into_iter().map(look).collect::<Result<Vec<_>, String>>()?;
-    let configured = |(entry, is_new, looked): (Arc<Entry>, bool, Option<Loaded>)| {
-        let memory = match looked {
-            _ if !is_new => None,
-            Some(loaded) => Some(recovered(loaded)),
-            None => Some(recover(store, &entry).map_err(|refused| refused.to_string())?),
+    let mut loading = Loading::new(entries);
+    loading.go_on(store, usize::MAX)?;
+    loading.finish(store)
+}
+
+/// States that are being loaded. The first that must not be touched ends it, and then nothing is: of what is replaced only a krond
+/// that goes on can tell, and the next would find nothing wrong with it. So all are looked at before any is replaced.
+struct Loading {
+    left: vec::IntoIter<(Arc<Entry>, bool)>,
+    /// What was found of each that is new, unless it is damaged.
+    looked: Vec<(Arc<Entry>, bool, Option<Loaded>)>,
+}
+
+impl Loading {
+    fn new(entries: Vec<(Arc<Entry>, bool)>) -> Loading {
+        Loading { looked: Vec::with_capacity(entries.len()), left: entries.into_iter() }
+    }
+
+    /// Looks at some more, and tells whether that was all.
+    fn go_on(&mut self, store: &Store<Directory>, most: usize) -> Result<bool, String> {
+        let now = clock::now().wall;
+        for (entry, is_new) in self.left.by_ref().take(most) {
+            let looked = if is_new { store.look(&entry.job, now) } else { Ok(None) };
+            self.looked.push((entry, is_new, looked.map_err(|refused| refused.to_string())?));
+        }
+        Ok(self.left.as_slice().is_empty())
+    }
+
+    fn finish(self, store: &Store<Directory>) -> Result<Vec<Configured>, String> {
+        let configured = |(entry, is_new, looked): (Arc<Entry>, bool, Option<Loaded>)| {
+            let memory = match looked {
+                _ if !is_new => None,
+                Some(loaded) => Some(recovered(loaded)),
+                None => Some(recover(store, &entry).map_err(|refused| refused.to_string())?),
+            };
+            Ok(Configured { entry, memory })
         };
-        Ok(Configured { entry, memory })
-    };
-    looked.into_iter().map(configured).collect()
+        self.looked.into_iter().map(configured).collect()
+    }
 }
 
 /// Finds the jobs that have runs on record and are not among these: they were removed while nobody watched. And what
@@ -305,12 +335,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_has_been_written_by_whoever_came_before() {
+    fn who_is_waited_for_does_not_wait_until_very_many_are_loaded() {
+        let place = tempfile::tempdir().unwrap();
+        let store = Store::new(Directory::open(&place.path().join("state")).unwrap(), Missing::New);
+        let text: String =
+            (0..=LOADED_MAX).map(|job| format!("@daily name=j{job} command=/bin/true\n")).collect();
+        let parsed = Krontab::parse(&text, &Source::new("/etc/krond.d/x").unwrap(), &Zones::bundled());
+        let new = parsed.entries.into_iter().map(|entry| (Arc::new(entry), true)).collect();
         let mut waiting = Waiting::default();
-        waiting.tasks.extend([task(0, false), Task::Load(Vec::new()), task(1, true)]);
-        assert_eq!(slots(&waiting.wave()), [0]);
-        assert!(waiting.wave().is_empty(), "the other thing is next");
-        assert!(matches!(waiting.tasks.pop_front(), Some(Task::Load(_))));
+        waiting.tasks.extend([task(0, false), Task::Load(new), task(1, true)]);
         assert_eq!(slots(&waiting.wave()), [1]);
+        let loading = waiting.loads.front_mut().unwrap();
+        assert_eq!(loading.go_on(&store, LOADED_MAX), Ok(false), "there are more, and it is another's turn");
+        assert_eq!(slots(&waiting.wave()), [0]);
+        let mut loading = waiting.loads.pop_front().unwrap();
+        assert_eq!(loading.go_on(&store, LOADED_MAX), Ok(true));
+        assert_eq!(loading.finish(&store).unwrap().len(), LOADED_MAX + 1);
+        assert!(waiting.is_empty());
     }
 }
