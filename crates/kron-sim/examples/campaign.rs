@@ -28,7 +28,7 @@ struct Options {
 fn main() -> ExitCode {
     let Some(options) = arguments() else {
         eprintln!(
-            "usage: campaign [--seed N] [--periods N | --histories N] [--plant M1..M11] [--duplicates-only] [--trace]"
+            "usage: campaign [--seed N] [--periods N | --histories N] [--plant M1..M12] [--duplicates-only] [--trace]"
         );
         return ExitCode::from(2);
     };

@@ -45,6 +45,10 @@ const SLACK: i64 = 8;
 /// The same if another run may have to be ended first: once politely, then not.
 const SLACK_REPLACE: i64 = 30;
 
+/// How long a child may be held up past its deadline from when it is wanted until it is let go, in seconds: a disk may be silent for a minute,
+/// once for the records before its own and once for its own, and a stop of krond of less than 40 s is nothing that anybody notices.
+const HELD_UP_MAX: i64 = 170;
+
 /// How long a job must have been left in peace before its periods are judged strictly, in seconds.
 const PEACE: i64 = 10;
 
@@ -80,6 +84,8 @@ struct Subject {
     settled: BTreeMap<i64, Told>,
     passed: Vec<Range>,
     executed: BTreeMap<i64, i64>,
+    /// Until when the child that was last wanted for a period is to be let go.
+    latest: BTreeMap<i64, i64>,
     /// What clocks showed at the periods that were executed, as far as krond's memory of it was not lost.
     shown: BTreeSet<i64>,
     /// Runs that were claimed and have no result.
@@ -231,6 +237,8 @@ impl Checker {
         let line = &self.lines[version];
         let extra = if line.overlap == Overlap::Replace { 130 } else { 61 };
         let (opens, closes) = line.bounds(period);
+        let latest = second.max(chosen + line.deadline) + HELD_UP_MAX;
+        self.subjects[job].latest.insert(period, latest);
         if self.subjects[job].paused {
             self.fail("O14", format!("j{job} is paused and starts period {period} at {second}"));
         } else if second < chosen {
@@ -241,6 +249,14 @@ impl Checker {
             self.fail("O3", text);
         } else if !line.is_period(period) || chosen < opens || chosen > closes || !line.allows(chosen) {
             self.fail("O3", format!("j{job} has no period {period} at {chosen}: {line:?}"));
+        }
+    }
+
+    /// The daemon lets the child of a period go.
+    pub(crate) fn letting_go(&mut self, job: usize, period: i64, second: i64) {
+        let latest = self.subjects[job].latest.remove(&period);
+        if latest.is_none_or(|latest| second > latest) {
+            self.fail("O3", format!("j{job} lets period {period} go at {second}, past {latest:?}"));
         }
     }
 

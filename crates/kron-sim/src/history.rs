@@ -227,6 +227,7 @@ impl Nemesis<'_> {
             drop(disk);
             world.spawn_fails = 0;
             world.write_max = 20_000_000;
+            world.disk_hangs = false;
             world.note(30, 0, || "what was broken is repaired".into());
             world.calm_all();
         }
@@ -326,6 +327,11 @@ impl Nemesis<'_> {
                 self.tally.spawn_windows += 1;
                 world.spawn_fails = *self.rng.pick(&[300, 1_000]);
                 self.trouble(world, 60);
+            }
+            Act::Slow if self.rng.chance(300) => {
+                self.tally.hangs += 1;
+                world.disk_hangs = true;
+                self.trouble(world, 900);
             }
             Act::Slow => {
                 world.write_max = 2 * SECOND;

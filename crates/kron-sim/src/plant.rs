@@ -28,11 +28,13 @@ pub enum Plant {
     NoCivilTime,
     /// M11: nobody remembers that a job was paused.
     NoPause,
+    /// M12: nobody notices that the disk hangs.
+    Unnoticed,
 }
 
 impl Plant {
-    /// All of them, M1 to M11.
-    pub const ALL: [Plant; 11] = [
+    /// All of them, M1 to M12.
+    pub const ALL: [Plant; 12] = [
         Plant::ReleaseFirst,
         Plant::NoDirectoryFlush,
         Plant::NoFileFlush,
@@ -44,9 +46,10 @@ impl Plant {
         Plant::NoAnchor,
         Plant::NoCivilTime,
         Plant::NoPause,
+        Plant::Unnoticed,
     ];
 
-    /// `M1` to `M11`.
+    /// `M1` to `M12`.
     #[must_use]
     pub fn name(self) -> String {
         format!("M{}", self as u8 + 1)

@@ -59,6 +59,8 @@ tally! {
     write_errors: "writing calls that failed",
     /// Reading calls that failed.
     read_errors: "reading calls that failed",
+    /// Times without an answer of the disk.
+    hangs: "times when the disk answered nothing for minutes",
     /// Times without processes.
     spawn_windows: "times when no process could be made",
     /// Files damaged.

@@ -71,6 +71,8 @@ pub(crate) struct World {
     pub(crate) spawn_fails: u64,
     /// The longest that a wave of writes takes.
     pub(crate) write_max: u64,
+    /// Whether the disk answers nothing at all, not even with an error.
+    pub(crate) disk_hangs: bool,
     /// Until then nothing happens at all, or nothing in krond.
     asleep_until: u64,
     stalled_until: u64,
@@ -187,6 +189,7 @@ impl World {
             last_ticks: BTreeMap::new(),
             spawn_fails: 0,
             write_max: 20 * MILLISECOND,
+            disk_hangs: false,
             asleep_until: 0,
             stalled_until: 0,
             troubles: 0,
@@ -620,8 +623,15 @@ impl World {
                 Some(slot)
             }
             Effect::AbortChild(ticket) => krond.children.get(ticket).map(|(slot, _)| *slot),
-            Effect::ReleaseChild { slot, .. }
-            | Effect::WriteState { slot, .. }
+            Effect::ReleaseChild { slot, run, .. } => {
+                if let (RunId::Period(period), Some((entry, ..))) = (run, krond.daemon.job(*slot)) {
+                    let second =
+                        (self.wall_offset + i64::try_from(now).expect("short")).div_euclid(1_000_000_000);
+                    self.checker.letting_go(job_of(entry), period.nominal().as_second(), second);
+                }
+                Some(*slot)
+            }
+            Effect::WriteState { slot, .. }
             | Effect::LoadState(slot, _)
             | Effect::Watch(slot, ..)
             | Effect::Signal(slot, ..) => Some(*slot),
@@ -772,6 +782,14 @@ impl World {
         let now = self.moment().wall;
         let Some(krond) = &mut self.krond else { return };
         let life = krond.life;
+        if self.disk_hangs {
+            self.at(self.now + SECOND, Next::Write(life));
+            if self.plant == Some(Plant::Unnoticed) {
+                // An answer to what nobody has asked for.
+                self.tell(Event::StateWritten(Slot(u32::MAX)));
+            }
+            return;
+        }
         // Those of different jobs may be written in any order, and whoever is waited for goes first.
         if life.is_multiple_of(2) {
             krond.waiting.sort_by_key(|(.., is_awaited)| !is_awaited);

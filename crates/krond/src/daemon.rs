@@ -4,6 +4,7 @@
 //! effect, and its end is another event. For each job the order is kept (prepare a child, make its record
 //! durable, let it go), and between jobs there is none, so a slow disk or a burst delays nobody's evaluation.
 
+mod disk;
 mod effect;
 mod event;
 mod pace;
@@ -23,6 +24,7 @@ pub use tracked::{Activity, Hold};
 use crate::moment::Moment;
 use crate::state::State;
 use crate::timers::{Slot, Timers};
+use disk::Disk;
 use pace::Pace;
 use tracked::{Asked, Tracked, Work};
 
@@ -69,8 +71,8 @@ pub struct Daemon {
     slots: HashMap<Arc<str>, Slot>,
     free: Vec<Slot>,
     timers: Timers,
-    /// Whose time has come, and who were not looked at yet.
-    due: VecDeque<Slot>,
+    /// Whose time has come, and by which second. Who has been looked at since, for another reason, is passed over.
+    due: VecDeque<(Slot, i64)>,
     /// When something by the other clock is due: a timeout, the end of a grace or of a hold.
     alarms: BTreeSet<(Duration, Slot)>,
     tickets: HashMap<Ticket, Slot>,
@@ -81,6 +83,7 @@ pub struct Daemon {
     /// million jobs would be a look at all the others.
     busy: usize,
     pace: Pace,
+    disk: Disk,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -107,6 +110,7 @@ impl Daemon {
             stopping: None,
             busy: 0,
             pace: Pace::new(manners.start_rate),
+            disk: Disk::default(),
         }
     }
 
@@ -167,6 +171,9 @@ impl Daemon {
         self.notice(now, &mut effects);
         // Other events are about somebody who waits, and for whom those that are only now looked at would be in the way.
         let looks = matches!(event, Event::Tick);
+        if matches!(event, Event::StateWritten(_) | Event::StateFailed(..)) {
+            self.disk.answered(now.uptime);
+        }
         match event {
             Event::Tick => {}
             // What is about to end takes on nothing new.
@@ -266,13 +273,14 @@ impl Daemon {
                     continue;
                 }
                 // One second for everything that is due by now, whenever its turn comes.
-                job.look.get_or_insert(second);
+                let stamp = *job.look.get_or_insert(second);
                 job.wake = None;
-                self.due.push_back(slot);
+                self.due.push_back((slot, stamp));
             }
         }
         for _ in 0..if looks { self.looks(second) } else { 0 } {
-            let Some(slot) = self.due.pop_front() else { break };
+            let Some(slot) = self.next_due() else { break };
+            self.due.pop_front();
             self.with(slot, now, effects, |_, _| {});
         }
         while let Some((at, slot)) = self.alarms.first().copied().filter(|(at, _)| *at <= now.uptime) {
@@ -281,11 +289,22 @@ impl Daemon {
         }
     }
 
+    /// Who is looked at next.
+    fn next_due(&mut self) -> Option<Slot> {
+        while let Some((slot, _)) = self.due.front().copied() {
+            if self.tracked(slot).is_some_and(|job| job.look.is_some()) {
+                return Some(slot);
+            }
+            self.due.pop_front();
+        }
+        None
+    }
+
     /// How many are looked at in one go: twice as many for every second that the first has waited. However many are due and however
     /// busy krond is with those that have started, all are decided long before the second that they are judged by is too long ago.
-    fn looks(&self, second: i64) -> usize {
-        let stamp = self.due.front().and_then(|slot| self.tracked(*slot)?.look);
-        let waited = stamp.map_or(0, |stamp| (second - stamp).clamp(0, LOOKS_DOUBLED_MAX));
+    fn looks(&mut self, second: i64) -> usize {
+        self.next_due();
+        let waited = self.due.front().map_or(0, |(_, stamp)| (second - stamp).clamp(0, LOOKS_DOUBLED_MAX));
         self.manners.looks_max.max(1) << waited
     }
 
@@ -306,6 +325,7 @@ impl Daemon {
             stopping: self.stopping.is_some(),
             last_ticket: &mut self.last_ticket,
             tickets: &mut self.tickets,
+            disk: &mut self.disk,
             effects,
         };
         if let Some(alarm) = job.alarm_at.take() {
@@ -540,6 +560,29 @@ mod tests {
     }
 
     #[test]
+    fn who_asks_about_a_job_whose_state_cannot_be_read_is_told_so_at_once() {
+        let mut daemon = Daemon::new(Manners::default());
+        let Event::Configured(mut configured) = jobs(&daemon, &["a"], None) else { panic!() };
+        let unreadable = Recovered { loaded: Loaded::Unreadable("no disk".into()), alive: Vec::new() };
+        configured[0].memory = Some(unreadable);
+        let _ = daemon.on(at("12:10:00"), Event::Configured(configured));
+        let there = slot(&daemon, "a").unwrap();
+        // While it waits, and while it is being read again.
+        for time in ["12:10:00", "12:10:01"] {
+            let _ = daemon.on(at(time), Event::Tick);
+            for command in [Command::Run, Command::AcceptClock, Command::Pause, Command::Resume] {
+                let (effects, _) = daemon.on(at(time), Event::Command(command(there, Asker(1))));
+                let why = effects.iter().find_map(|effect| match effect {
+                    Effect::Answer(_, Err(why)) => Some(why.as_str()),
+                    _ => None,
+                });
+                assert!(why.is_some_and(|why| why.ends_with("no disk")), "{effects:?}");
+            }
+        }
+        assert!(daemon.job(there).unwrap().2.unknown().is_some(), "nor is there anything to show before");
+    }
+
+    #[test]
     fn what_was_decided_before_a_stall_is_decided_again() {
         let mut daemon = Daemon::new(Manners::default());
         let event = jobs(&daemon, &["a"], Some("12:00:00"));
@@ -677,6 +720,66 @@ mod tests {
                 assert_eq!(ran, !runs_again, "{woken}: {state:?}");
             }
         }
+    }
+
+    /// Time passes, and krond watches. Whatever is asked of the disk is answered at once, but for the records of these.
+    fn watch(daemon: &mut Daemon, from: &str, to: &str, unanswered: &[Slot]) {
+        let mut now = at(from);
+        while now.wall < at(to).wall {
+            let mut events = vec![Event::Tick];
+            while let Some(event) = events.pop() {
+                let (effects, _) = daemon.on(now, event);
+                events.extend(effects.iter().filter_map(|effect| match effect {
+                    Effect::WriteState { slot, .. } if !unanswered.contains(slot) => {
+                        Some(Event::StateWritten(*slot))
+                    }
+                    _ => None,
+                }));
+            }
+            let step = Duration::from_secs(15);
+            now = Moment { wall: now.wall + step, uptime: now.uptime + step };
+        }
+    }
+
+    /// The disk answers nothing while one child is at its gate and another waits for its turn to be made.
+    #[test]
+    fn who_waited_for_a_disk_that_hung_is_not_let_go_past_the_deadline() {
+        for (woken, is_in_time) in [("12:15:00", true), ("12:15:01", false)] {
+            let mut daemon = Daemon::new(Manners::default());
+            let event = jobs(&daemon, &["a", "b"], Some("12:09:00"));
+            let (effects, _) = daemon.on(at("12:10:00"), event);
+            assert_eq!(started(&effects).len(), 2);
+            let (a, b) = (slot(&daemon, "a").unwrap(), slot(&daemon, "b").unwrap());
+            let _ = daemon.on(at("12:10:01"), Event::SpawnReady(Ticket(1), process()));
+            watch(&mut daemon, "12:10:02", woken, &[a, b]);
+            for (ticket, event) in [(1, Event::StateWritten(a)), (2, Event::SpawnReady(Ticket(2), process()))]
+            {
+                let (effects, _) = daemon.on(at(woken), event);
+                let is_aborted = |effect: &Effect| matches!(effect, Effect::AbortChild(_));
+                assert_eq!(!effects.iter().any(is_aborted), is_in_time, "{woken} {ticket}: {effects:?}");
+                if !is_in_time {
+                    let state = states(&effects).remove(0);
+                    assert!(state.runs.is_empty(), "{woken} {ticket}: {state:?}");
+                    let period = PeriodId::new(at("12:10:00").wall);
+                    let first = state.history.iter().find(|ending| ending.period == period);
+                    let outcome = first.map(|ending| ending.reason.outcome());
+                    assert_eq!(outcome, Some(Outcome::Missed), "{woken} {ticket}: {state:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_waits_for_very_many_others_is_let_go_while_the_disk_answers() {
+        let mut daemon = Daemon::new(Manners::default());
+        let event = jobs(&daemon, &["a", "b"], Some("12:09:00"));
+        let _ = daemon.on(at("12:10:00"), event);
+        let there = slot(&daemon, "a").unwrap();
+        let _ = daemon.on(at("12:10:01"), Event::SpawnReady(Ticket(1), process()));
+        let _ = daemon.on(at("12:10:02"), Event::StateWritten(there));
+        watch(&mut daemon, "12:10:02", "12:30:00", &[]);
+        let (effects, _) = daemon.on(at("12:30:00"), Event::SpawnReady(Ticket(2), process()));
+        assert_eq!(states(&effects)[0].runs.len(), 1, "{effects:?}");
     }
 
     #[test]
@@ -847,6 +950,26 @@ mod tests {
     }
 
     #[test]
+    fn an_end_that_the_next_start_of_its_own_job_waits_for_is_waited_for() {
+        for (ended, is_due) in [("11:59:30", false), ("12:00:00", true)] {
+            let mut daemon = Daemon::new(Manners::default());
+            let event = jobs(&daemon, &["a"], Some("11:58:00"));
+            daemon.on(at("11:58:30"), event);
+            daemon.on(at("11:59:00"), Event::Tick);
+            let there = slot(&daemon, "a").unwrap();
+            daemon.on(at("11:59:00"), Event::SpawnReady(Ticket(1), process()));
+            daemon.on(at("11:59:00"), Event::StateWritten(there));
+            daemon.on(at("11:59:30"), Event::Tick);
+            // Whoever is due by now is known, and not looked at yet.
+            daemon.on(at(ended), Event::Released(Ticket(1)));
+            let run = RunId::Period(PeriodId::new(at("11:59:00").wall));
+            let (effects, _) = daemon.on(at(ended), Event::Exited(there, run, Some(0)));
+            let [Effect::WriteState { is_awaited, .. }] = &effects[..] else { panic!("{effects:?}") };
+            assert_eq!(*is_awaited, is_due, "{ended}");
+        }
+    }
+
+    #[test]
     fn the_longer_they_wait_the_more_are_looked_at() {
         let mut daemon = Daemon::new(Manners { looks_max: 1, ..Manners::default() });
         let event = jobs(&daemon, &["a", "b", "c", "d", "e", "f", "g"], Some("11:59:00"));
@@ -857,6 +980,23 @@ mod tests {
         assert_eq!(starts(&effects), ["b", "c"]);
         let (effects, _) = daemon.on(at("12:00:02.2"), Event::Tick);
         assert_eq!(starts(&effects), ["d", "e", "f", "g"]);
+    }
+
+    #[test]
+    fn who_has_been_looked_at_meanwhile_is_not_looked_at_in_place_of_another() {
+        let mut daemon = Daemon::new(Manners { looks_max: 1, ..Manners::default() });
+        let event = jobs(&daemon, &["a", "b", "c", "d", "e"], Some("11:59:00"));
+        daemon.on(at("11:59:30"), event);
+        let (effects, _) = daemon.on(at("12:00:00.2"), Event::Tick);
+        assert_eq!(starts(&effects), ["a"]);
+        // Somebody asks something of two, and so they are looked at.
+        for name in ["b", "c"] {
+            let there = slot(&daemon, name).unwrap();
+            let (effects, _) = daemon.on(at("12:00:00.3"), Event::Command(Command::Resume(there, Asker(1))));
+            assert_eq!(starts(&effects), [name]);
+        }
+        let (effects, _) = daemon.on(at("12:00:01.2"), Event::Tick);
+        assert_eq!(starts(&effects), ["d", "e"], "two, for they have waited for a second");
     }
 
     #[test]

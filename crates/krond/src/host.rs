@@ -82,7 +82,7 @@ struct Host {
     post: Post,
     control: Control,
     writer: Sender<Task>,
-    ender: Sender<End>,
+    ender: Sender<ender::Task>,
     voice: Voice,
     metrics: Metrics,
     metrics_at: Duration,
@@ -309,6 +309,9 @@ impl Host {
         match message {
             Message::Asked(request, caller) => self.answer(request, caller),
             Message::Read(_) | Message::Loaded(_) if self.daemon.is_stopping() => {
+                if let Message::Loaded(Ok(configured)) = message {
+                    self.tell_alerts(&configured);
+                }
                 self.reload_failed(&["krond is stopping".into()]);
             }
             Message::Read(Ok(entries)) => {
@@ -444,7 +447,7 @@ impl Host {
             Effect::Watch(slot, run, process) => self.watch(slot, run, &process),
             Effect::Signal(slot, run, process, signal) => {
                 self.runs.ending.entry((slot, run)).or_default();
-                let _ = self.ender.send(End { slot, run, process, signal });
+                let _ = self.ender.send(ender::Task::End(End { slot, run, process, signal }));
             }
             Effect::Answer(asker, answer) => {
                 if let Some(caller) = self.askers.remove(&asker) {

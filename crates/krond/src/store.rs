@@ -78,6 +78,12 @@ pub enum Loaded {
     Unreadable(String),
 }
 
+/// A file as it is.
+enum Read {
+    Whole(Loaded),
+    Damaged { file: String, contents: Contents, why: String },
+}
+
 /// A file that no daemon of this version may touch.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Refused {
@@ -134,29 +140,52 @@ impl<F: Files> Store<F> {
         now: Timestamp,
         is_running: impl Fn(&ProcessId) -> bool,
     ) -> Result<Loaded, Refused> {
+        Ok(match self.read(job, now)? {
+            Read::Whole(loaded) => loaded,
+            Read::Damaged { file, contents, why } => {
+                self.replace(job, &file, &contents, why, now, is_running)
+            }
+        })
+    }
+
+    /// What loading the state of a job comes to; `None` if it is damaged, so that loading would replace it. Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// If the file is of another version, or another job's. The daemon must not start.
+    pub fn look(&self, job: &Job, now: Timestamp) -> Result<Option<Loaded>, Refused> {
+        Ok(match self.read(job, now)? {
+            Read::Whole(loaded) => Some(loaded),
+            Read::Damaged { .. } => None,
+        })
+    }
+
+    fn read(&self, job: &Job, now: Timestamp) -> Result<Read, Refused> {
         let identity = job.identity();
         let file = wire::file_name(identity);
         let contents = match self.files.read(&file) {
             Ok(contents) => contents,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Ok(match self.missing {
+                return Ok(Read::Whole(match self.missing {
                     Missing::New => Loaded::Missing(State::new(identity)),
                     Missing::Fence => match self.anchor.latest(&self.files) {
                         Ok(anchor) => Loaded::Missing(State::fenced(job, fence(job, now, [anchor]))),
                         Err(error) => Loaded::Unreadable(format!("could not read {error}")),
                     },
-                });
+                }));
             }
-            Err(error) => return Ok(Loaded::Unreadable(format!("could not read {file}: {error}"))),
+            Err(error) => {
+                return Ok(Read::Whole(Loaded::Unreadable(format!("could not read {file}: {error}"))));
+            }
         };
         match wire::decode(&contents.bytes, identity) {
             Ok(state) => {
                 if let Some(watermark) = state.watermark() {
                     self.anchor.see(watermark.nominal());
                 }
-                Ok(Loaded::Found(state))
+                Ok(Read::Whole(Loaded::Found(state)))
             }
-            Err(Unusable::Corrupt(why)) => Ok(self.replace(job, &file, &contents, why, now, is_running)),
+            Err(Unusable::Corrupt(why)) => Ok(Read::Damaged { file, contents, why }),
             Err(why) => Err(Refused { file, identity: identity.to_owned(), why }),
         }
     }

@@ -7,18 +7,22 @@
 //! connects it with the run any more. krond does not take orphans to itself (`PR_SET_CHILD_SUBREAPER`) against that: it
 //! would have them, and still not know whose they are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io;
 
 use crate::children::{Signal, Stat, boot_id, identify_in_this_boot};
 use crate::process::{BootId, ProcessId};
 
-/// All processes at one moment. One serves for any number of trees.
+/// All processes at one moment that have not ended. One serves for any number of trees, and a look at it costs what the tree has
+/// and not what the machine has.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     boot: BootId,
-    processes: BTreeMap<u32, Stat>,
+    processes: HashMap<u32, Stat>,
+    /// Whom each has started, and who is in each session.
+    children: HashMap<u32, Vec<u32>>,
+    sessions: HashMap<u32, Vec<u32>>,
 }
 
 impl Snapshot {
@@ -27,21 +31,32 @@ impl Snapshot {
     /// # Errors
     /// If the kernel does not say.
     pub fn take() -> io::Result<Snapshot> {
-        let mut processes = BTreeMap::new();
+        let mut processes = Vec::new();
         for entry in fs::read_dir("/proc")? {
             let name = entry?.file_name();
             let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
             // It may have ended since. Who cannot be looked at is another user's, where /proc hides those.
             if let Ok(Some(stat)) = Stat::read(pid) {
-                processes.insert(pid, stat);
+                processes.push((pid, stat));
             }
         }
-        Ok(Snapshot { boot: boot_id()?, processes })
+        Ok(Snapshot::of(boot_id()?, processes))
     }
 
-    /// The process, if it is that one and has not ended.
-    fn alive(&self, pid: u32, start_ticks: u64) -> Option<&Stat> {
-        self.processes.get(&pid).filter(|stat| stat.start_ticks == start_ticks && !has_ended(stat))
+    fn of(boot: BootId, processes: Vec<(u32, Stat)>) -> Snapshot {
+        let processes: HashMap<u32, Stat> =
+            processes.into_iter().filter(|(_, stat)| !has_ended(stat)).collect();
+        let (mut children, mut sessions) = (HashMap::new(), HashMap::new());
+        for (&pid, stat) in &processes {
+            children.entry(stat.parent).or_insert_with(Vec::new).push(pid);
+            sessions.entry(stat.session).or_insert_with(Vec::new).push(pid);
+        }
+        Snapshot { boot, processes, children, sessions }
+    }
+
+    /// Whether that very process is there.
+    fn has(&self, pid: u32, start_ticks: u64) -> bool {
+        self.processes.get(&pid).is_some_and(|stat| stat.start_ticks == start_ticks)
     }
 }
 
@@ -77,29 +92,22 @@ impl Tree {
             self.sessions.clear();
             return false;
         }
-        let known =
-            self.members.iter().filter_map(|(&pid, &ticks)| Some((pid, *snapshot.alive(pid, ticks)?)));
-        let mut found: BTreeMap<u32, Stat> = known.collect();
+        let known = self.members.iter().filter(|(pid, ticks)| snapshot.has(**pid, **ticks));
+        let mut left: Vec<u32> = known.map(|(&pid, _)| pid).collect();
+        let mut found = BTreeMap::new();
         let mut sessions = BTreeSet::new();
-        loop {
-            for (&pid, stat) in &found {
-                if stat.session == pid || self.sessions.contains(&stat.session) {
-                    sessions.insert(stat.session);
-                }
+        while let Some(pid) = left.pop() {
+            let stat = &snapshot.processes[&pid];
+            if found.insert(pid, stat.start_ticks).is_some() {
+                continue;
             }
-            let belongs = |stat: &Stat| sessions.contains(&stat.session) || found.contains_key(&stat.parent);
-            let more: Vec<(u32, Stat)> = snapshot
-                .processes
-                .iter()
-                .filter(|(pid, stat)| !found.contains_key(pid) && !has_ended(stat) && belongs(stat))
-                .map(|(&pid, &stat)| (pid, stat))
-                .collect();
-            if more.is_empty() {
-                break;
+            left.extend(snapshot.children.get(&pid).into_iter().flatten());
+            let is_theirs = stat.session == pid || self.sessions.contains(&stat.session);
+            if is_theirs && sessions.insert(stat.session) {
+                left.extend(&snapshot.sessions[&stat.session]);
             }
-            found.extend(more);
         }
-        self.members = found.into_iter().map(|(pid, stat)| (pid, stat.start_ticks)).collect();
+        self.members = found;
         self.sessions = sessions;
         !self.members.is_empty()
     }
@@ -139,10 +147,11 @@ mod tests {
 
     /// Processes as (number, parent, session, ticks).
     fn snapshot(processes: &[(u32, u32, u32, u64)]) -> Snapshot {
-        let stat = |&(pid, parent, session, start_ticks): &(u32, u32, u32, u64)| {
-            (pid, Stat { state: b'S', parent, session, threads: 1, start_ticks })
-        };
-        Snapshot { boot: BOOT, processes: processes.iter().map(stat).collect() }
+        Snapshot::of(BOOT, processes.iter().map(stat).collect())
+    }
+
+    fn stat(&(pid, parent, session, start_ticks): &(u32, u32, u32, u64)) -> (u32, Stat) {
+        (pid, Stat { state: b'S', parent, session, threads: 1, start_ticks })
     }
 
     fn tree() -> Tree {
@@ -199,11 +208,27 @@ mod tests {
 
     #[test]
     fn a_zombie_is_nobody_unless_threads_live_on() {
-        let mut world = snapshot(&[KROND, LEADER]);
         for (threads, is_someone) in [(1, false), (2, true)] {
-            let leader = world.processes.get_mut(&10).unwrap();
-            (leader.state, leader.threads) = (b'Z', threads);
+            let (pid, leader) = stat(&LEADER);
+            let zombie = Stat { state: b'Z', threads, ..leader };
+            let world = Snapshot::of(BOOT, vec![stat(&KROND), (pid, zombie)]);
             assert_eq!(tree().look(&world), is_someone, "{threads} threads");
         }
+    }
+
+    #[test]
+    fn very_many_runs_are_looked_at_in_a_moment() {
+        // Each has a leader and two in a row below it.
+        let leaders = || (0..40_000_u32).map(|run| 100 + 3 * run);
+        let row = |pid: u32| [(pid, 5, pid, 1), (pid + 1, pid, pid, 1), (pid + 2, pid + 1, pid, 1)];
+        let world = snapshot(&leaders().flat_map(row).collect::<Vec<_>>());
+        let started = crate::clock::now().uptime;
+        for pid in leaders() {
+            let mut tree = Tree::new(ProcessId { boot: BOOT, pid, start_ticks: 1 });
+            assert!(tree.look(&world));
+            assert_eq!(pids(&tree), [pid, pid + 1, pid + 2]);
+        }
+        let took = crate::clock::now().uptime - started;
+        assert!(took < std::time::Duration::from_secs(5), "{took:?}");
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::vec;
 
 use krontab::{Entry, Krontab, Source, Zones};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -43,9 +44,13 @@ pub(crate) struct Write {
     pub(crate) is_awaited: bool,
 }
 
-/// How many waves in a row may be only of what somebody waits for. The others are ends of runs, which cost those at the gates as much
-/// as starts do, and can wait; but not for as long as there is always somebody at a gate.
+/// How many waves in a row may be only of what somebody waits for. The others are ends of runs, first records of new jobs and what was
+/// missed or skipped. They cost those at the gates as much as starts do, and can wait; but not for as long as there is always
+/// somebody at a gate.
 const AWAITED_WAVES_MAX: u32 = 7;
+
+/// How many states are looked at before whoever waits for a record has their turn again.
+const LOADED_MAX: usize = WAVE_MAX;
 
 /// Starts the thread. It ends when nobody can give it tasks any more.
 pub(crate) fn start(store: Store<Directory>, post: &Post) -> io::Result<Sender<Task>> {
@@ -63,13 +68,18 @@ fn serve(store: &Store<Directory>, tasks: &Receiver<Task>, post: &Post) {
         }
         waiting.tasks.extend(tasks.try_iter());
         let wave = waiting.wave();
+        if !wave.is_empty() {
+            write(store, &wave, post);
+        }
         if let Some((slot, entry)) = waiting.retries.pop_front() {
             retry(store, slot, &entry, post);
         }
-        if !wave.is_empty() {
-            write(store, &wave, post);
-        } else if let Some(Task::Load(entries)) = waiting.tasks.pop_front() {
-            post.send(Message::Loaded(load_all(store, entries)));
+        if let Some(mut loading) = waiting.loads.pop_front() {
+            match loading.go_on(store, LOADED_MAX) {
+                Ok(false) => waiting.loads.push_front(loading),
+                Ok(true) => post.send(Message::Loaded(loading.finish(store))),
+                Err(refused) => post.send(Message::Loaded(Err(refused))),
+            }
         }
     }
 }
@@ -83,14 +93,15 @@ fn retry(store: &Store<Directory>, slot: Slot, entry: &Entry, post: &Post) {
     post.send(Message::Retried(slot, Box::new(recovered)));
 }
 
-/// What is to be done. A job has one write or one read under way at most, so these can be done in any order. Only what is loaded
-/// together comes after everything that was there before it.
+/// What is to be done. A job has one write or one read under way at most, so these can be done in any order. What is loaded together
+/// is of jobs that the daemon does not know, and whom it does not know it has nothing to write for.
 #[derive(Default)]
 struct Waiting {
     tasks: VecDeque<Task>,
     awaited: VecDeque<Write>,
     unhurried: VecDeque<Write>,
     retries: VecDeque<(Slot, Arc<Entry>)>,
+    loads: VecDeque<Loading>,
     /// How many waves in a row were only of what somebody waits for.
     hurried: u32,
 }
@@ -101,20 +112,17 @@ impl Waiting {
             && self.awaited.is_empty()
             && self.unhurried.is_empty()
             && self.retries.is_empty()
+            && self.loads.is_empty()
     }
 
-    /// What is written next, if that comes before everything else.
+    /// What is written next.
     fn wave(&mut self) -> Vec<Write> {
-        loop {
-            match self.tasks.pop_front() {
-                Some(Task::Write(write)) if write.is_awaited => self.awaited.push_back(write),
-                Some(Task::Write(write)) => self.unhurried.push_back(write),
-                Some(Task::Retry(slot, entry)) => self.retries.push_back((slot, entry)),
-                Some(load @ Task::Load(_)) => {
-                    self.tasks.push_front(load);
-                    break;
-                }
-                None => break,
+        for task in self.tasks.drain(..) {
+            match task {
+                Task::Write(write) if write.is_awaited => self.awaited.push_back(write),
+                Task::Write(write) => self.unhurried.push_back(write),
+                Task::Retry(slot, entry) => self.retries.push_back((slot, entry)),
+                Task::Load(entries) => self.loads.push_back(Loading::new(entries)),
             }
         }
         let is_turn = self.awaited.is_empty() || self.hurried >= AWAITED_WAVES_MAX;
@@ -149,17 +157,50 @@ fn write(store: &Store<Directory>, wave: &[Write], post: &Post) {
     post.send(Message::Written(answers, took));
 }
 
-/// Loads what is remembered of each job that has `true`. The first that must not be touched ends it.
+/// Loads what is remembered of each job that has `true`.
 pub(crate) fn load_all(
     store: &Store<Directory>,
     entries: Vec<(Arc<Entry>, bool)>,
 ) -> Result<Vec<Configured>, String> {
-    let configured = |(entry, is_new): (Arc<Entry>, bool)| {
-        let memory =
-            is_new.then(|| recover(store, &entry)).transpose().map_err(|refused| refused.to_string())?;
-        Ok(Configured { entry, memory })
-    };
-    entries.into_iter().map(configured).collect()
+    let mut loading = Loading::new(entries);
+    loading.go_on(store, usize::MAX)?;
+    loading.finish(store)
+}
+
+/// States that are being loaded. The first that must not be touched ends it, and then nothing is: of what is replaced only a krond
+/// that goes on can tell, and the next would find nothing wrong with it. So all are looked at before any is replaced.
+struct Loading {
+    left: vec::IntoIter<(Arc<Entry>, bool)>,
+    /// What was found of each that is new, unless it is damaged.
+    looked: Vec<(Arc<Entry>, bool, Option<Loaded>)>,
+}
+
+impl Loading {
+    fn new(entries: Vec<(Arc<Entry>, bool)>) -> Loading {
+        Loading { looked: Vec::with_capacity(entries.len()), left: entries.into_iter() }
+    }
+
+    /// Looks at some more, and tells whether that was all.
+    fn go_on(&mut self, store: &Store<Directory>, most: usize) -> Result<bool, String> {
+        let now = clock::now().wall;
+        for (entry, is_new) in self.left.by_ref().take(most) {
+            let looked = if is_new { store.look(&entry.job, now) } else { Ok(None) };
+            self.looked.push((entry, is_new, looked.map_err(|refused| refused.to_string())?));
+        }
+        Ok(self.left.as_slice().is_empty())
+    }
+
+    fn finish(self, store: &Store<Directory>) -> Result<Vec<Configured>, String> {
+        let configured = |(entry, is_new, looked): (Arc<Entry>, bool, Option<Loaded>)| {
+            let memory = match looked {
+                _ if !is_new => None,
+                Some(loaded) => Some(recovered(loaded)),
+                None => Some(recover(store, &entry).map_err(|refused| refused.to_string())?),
+            };
+            Ok(Configured { entry, memory })
+        };
+        self.looked.into_iter().map(configured).collect()
+    }
 }
 
 /// Finds the jobs that have runs on record and are not among these: they were removed while nobody watched. And what
@@ -213,14 +254,18 @@ fn stand_in(identity: &str, zones: &Zones) -> Option<Entry> {
 }
 
 fn recover(store: &Store<Directory>, entry: &Entry) -> Result<Recovered, Refused> {
-    let loaded = store.load(&entry.job, clock::now().wall, is_running)?;
+    store.load(&entry.job, clock::now().wall, is_running).map(recovered)
+}
+
+/// What is loaded, and who of it is there.
+fn recovered(loaded: Loaded) -> Recovered {
     let alive = match &loaded {
         Loaded::Found(state) | Loaded::Missing(state) | Loaded::Fenced { state, .. } => {
             state.runs.iter().filter(|run| is_running(&run.process)).map(|run| run.id).collect()
         }
         Loaded::Unreadable(_) => Vec::new(),
     };
-    Ok(Recovered { loaded, alive })
+    Recovered { loaded, alive }
 }
 
 /// Whether that very process is there. One that cannot be looked at is taken for there: what is not known to have
@@ -242,6 +287,7 @@ fn has_ended(pidfd: &PidFd) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Missing;
 
     fn task(slot: u32, is_awaited: bool) -> Task {
         Task::Write(Write { slot: Slot(slot), state: Arc::new(State::new("x")), archive: false, is_awaited })
@@ -249,6 +295,28 @@ mod tests {
 
     fn slots(wave: &[Write]) -> Vec<u32> {
         wave.iter().map(|write| write.slot.0).collect()
+    }
+
+    #[test]
+    fn a_state_that_is_refused_leaves_what_is_damaged_as_it_is() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("state");
+        let store = Store::new(Directory::open(&path).unwrap(), Missing::New);
+        let text = "@daily name=a command=/bin/true\n@daily name=b command=/bin/true\n";
+        let parsed = Krontab::parse(text, &Source::new("/etc/krond.d/x").unwrap(), &Zones::bundled());
+        let new: Vec<_> = parsed.entries.into_iter().map(|entry| (Arc::new(entry), true)).collect();
+        let file = |at: usize| path.join(wire::file_name(new[at].0.identity()));
+        std::fs::write(file(0), "damaged").unwrap();
+        let foreign = format!(r#"{{"Version":"2","Identity":"{}"}}"#, new[1].0.identity());
+        std::fs::write(file(1), foreign).unwrap();
+        let refused = load_all(&store, new.clone()).unwrap_err();
+        assert!(refused.contains("Version"), "{refused}");
+        assert_eq!(std::fs::read(file(0)).unwrap(), b"damaged");
+        // Once the other is away, it is told of.
+        std::fs::remove_file(file(1)).unwrap();
+        let loaded = load_all(&store, new).unwrap();
+        let first = loaded[0].memory.as_ref().map(|memory| &memory.loaded);
+        assert!(matches!(first, Some(Loaded::Fenced { .. })), "{first:?}");
     }
 
     #[test]
@@ -267,12 +335,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_has_been_written_by_whoever_came_before() {
+    fn who_is_waited_for_does_not_wait_until_very_many_are_loaded() {
+        let place = tempfile::tempdir().unwrap();
+        let store = Store::new(Directory::open(&place.path().join("state")).unwrap(), Missing::New);
+        let text: String =
+            (0..=LOADED_MAX).map(|job| format!("@daily name=j{job} command=/bin/true\n")).collect();
+        let parsed = Krontab::parse(&text, &Source::new("/etc/krond.d/x").unwrap(), &Zones::bundled());
+        let new = parsed.entries.into_iter().map(|entry| (Arc::new(entry), true)).collect();
         let mut waiting = Waiting::default();
-        waiting.tasks.extend([task(0, false), Task::Load(Vec::new()), task(1, true)]);
-        assert_eq!(slots(&waiting.wave()), [0]);
-        assert!(waiting.wave().is_empty(), "the other thing is next");
-        assert!(matches!(waiting.tasks.pop_front(), Some(Task::Load(_))));
+        waiting.tasks.extend([task(0, false), Task::Load(new), task(1, true)]);
         assert_eq!(slots(&waiting.wave()), [1]);
+        let loading = waiting.loads.front_mut().unwrap();
+        assert_eq!(loading.go_on(&store, LOADED_MAX), Ok(false), "there are more, and it is another's turn");
+        assert_eq!(slots(&waiting.wave()), [0]);
+        let mut loading = waiting.loads.pop_front().unwrap();
+        assert_eq!(loading.go_on(&store, LOADED_MAX), Ok(true));
+        assert_eq!(loading.finish(&store).unwrap().len(), LOADED_MAX + 1);
+        assert!(waiting.is_empty());
     }
 }

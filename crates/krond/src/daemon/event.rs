@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::process::Ticket;
 
+use super::effect::Report;
 use crate::process::ProcessId;
 use crate::store::Loaded;
 use crate::timers::Slot;
@@ -60,6 +61,16 @@ pub struct Recovered {
     pub loaded: Loaded,
     /// The runs of it that are under way indeed.
     pub alive: Vec<RunId>,
+}
+
+impl Recovered {
+    /// What people must be told, if the job's state was damaged. It is told once: the next who looks finds the fence.
+    pub(crate) fn alert(&self, entry: &Arc<Entry>) -> Option<Report> {
+        let Loaded::Fenced { state, why, kept_as } = &self.loaded else { return None };
+        let fence = state.watermark().expect("a fenced state has one");
+        let (why, kept_as) = (why.clone(), kept_as.clone());
+        Some(Report::Fenced { entry: Arc::clone(entry), why, kept_as, fence })
+    }
 }
 
 /// What somebody asks for.

@@ -16,6 +16,7 @@ use kron_core::{
 };
 use krontab::Entry;
 
+use super::disk::Disk;
 use super::effect::{Because, Done, Effect, Report, Signal};
 use super::event::{Asker, Farewell, Recovered, Ticket};
 use super::{Manners, STAMP_MAX};
@@ -54,6 +55,8 @@ pub(super) struct Tracked {
     pub(super) timer: Option<i64>,
     /// What the engine wants done, and is not begun.
     steps: VecDeque<Step>,
+    /// When the engine was asked for them.
+    decided: Duration,
     /// Since the engine was asked, the machine has slept or the clock has jumped: what it said was said for another
     /// time.
     is_outdated: bool,
@@ -177,6 +180,17 @@ pub struct Activity {
     pub hold: Option<Hold>,
     /// Whether it is no longer configured.
     pub removed: bool,
+    /// Whether what is remembered of it could be read. Otherwise nothing can be said or done about it.
+    pub is_known: bool,
+}
+
+impl Activity {
+    /// Why what is asked about its memory has no answer, if that could not be read.
+    #[must_use]
+    pub fn unknown(&self) -> Option<String> {
+        let hold = self.hold.as_ref().filter(|_| !self.is_known)?;
+        Some(format!("its state could not be read: {}", hold.error))
+    }
 }
 
 /// What a job's work needs of the daemon.
@@ -187,6 +201,7 @@ pub(super) struct Work<'a> {
     pub(super) stopping: bool,
     pub(super) last_ticket: &'a mut u64,
     pub(super) tickets: &'a mut HashMap<Ticket, Slot>,
+    pub(super) disk: &'a mut Disk,
     pub(super) effects: &'a mut Vec<Effect>,
 }
 
@@ -229,6 +244,7 @@ impl Tracked {
             wake: None,
             timer: None,
             steps: VecDeque::new(),
+            decided: Duration::ZERO,
             is_outdated: false,
             ended: Vec::new(),
             asked: VecDeque::new(),
@@ -272,6 +288,7 @@ impl Tracked {
             wake: self.timer.and_then(|second| Timestamp::from_second(second).ok()),
             hold: self.hold.clone(),
             removed: self.removed,
+            is_known: self.is_known,
         }
     }
 
@@ -286,10 +303,8 @@ impl Tracked {
     /// Takes up what is remembered, at the start or when a state could be read at last.
     pub(super) fn recall(&mut self, memory: Recovered, work: &mut Work<'_>) {
         let entry = Arc::clone(&self.entry);
-        if let Loaded::Fenced { state, why, kept_as } = &memory.loaded {
-            let fence = state.watermark().expect("a fenced state has one");
-            let (why, kept_as) = (why.clone(), kept_as.clone());
-            work.report(Report::Fenced { entry: Arc::clone(&entry), why, kept_as, fence });
+        if let Some(alert) = memory.alert(&entry) {
+            work.report(alert);
         }
         let state = match memory.loaded {
             Loaded::Found(state) | Loaded::Missing(state) | Loaded::Fenced { state, .. } => state,
@@ -394,9 +409,17 @@ impl Tracked {
         !mem::take(&mut self.steps).is_empty()
     }
 
-    /// The child was made for a time that is no more, and is not let go. Whether its period may still run is decided again.
-    fn reconsider(&mut self, ticket: Ticket, work: &mut Work<'_>) {
-        work.abort(ticket);
+    /// Whether the start of a period, to be at `chosen`, was decided for a time that is no more: nobody has watched since, or
+    /// the disk has kept it waiting past its deadline.
+    fn is_of_the_past(&self, chosen: Option<Timestamp>, work: &Work<'_>) -> bool {
+        let deadline = self.entry.job.policy().deadline;
+        let waited = chosen.map(|chosen| work.now.second() - chosen.as_second());
+        let is_late = waited.zip(deadline).is_some_and(|(waited, deadline)| waited > deadline.as_seconds());
+        self.is_outdated || is_late && work.disk.has_hung_since(self.decided)
+    }
+
+    /// What was to start is not started. Whether its period may still run is decided again.
+    fn reconsider(&mut self, work: &Work<'_>) {
         self.steps.clear();
         self.look = Some(work.now.second());
     }
@@ -431,11 +454,8 @@ impl Tracked {
             Some("krond is stopping".into())
         } else if self.removed {
             Some("it is no longer configured".into())
-        } else if matches!(asked, Asked::AcceptClock(_)) {
-            None
-        } else if matches!(asked, Asked::Pause(_) | Asked::Resume(_)) {
-            let unknown = self.hold.as_ref().filter(|_| !self.is_known);
-            unknown.map(|hold| format!("its state could not be read: {}", hold.error))
+        } else if matches!(asked, Asked::AcceptClock(_) | Asked::Pause(_) | Asked::Resume(_)) {
+            self.activity().unknown()
         } else if !self.live.is_empty() && self.entry.job.policy().overlap != Overlap::Allow {
             Some("a run of it is active, and its policy does not allow another beside it".into())
         } else {
@@ -511,6 +531,7 @@ impl Tracked {
         let watch = Watch { since: self.since, now: timestamp(second) };
         let (steps, wake) = evaluate(&self.job_now(), &ledger, ledger.active(), watch);
         self.steps = steps.into();
+        self.decided = work.now.uptime;
         self.is_outdated = false;
         self.wake = wake.map(|wake| wake.as_second());
         // What came due while the job was at work has its own second, too.
@@ -555,6 +576,11 @@ impl Tracked {
 
     fn perform(&mut self, step: Step, work: &mut Work<'_>) {
         match step {
+            Step::Record(Record::Settled(Settled { reason: Reason::Started, ref decision, .. }))
+                if self.is_of_the_past(decision.chosen(), work) =>
+            {
+                self.reconsider(work);
+            }
             Step::Record(Record::Settled(settled)) if settled.reason == Reason::Started => {
                 let ticket = work.ticket();
                 work.push(Effect::PrepareChild {
@@ -685,7 +711,9 @@ impl Tracked {
         let is_awaited = writing.child.is_some()
             || writing.asker.is_some()
             || !self.asked.is_empty()
-            || !self.steps.is_empty();
+            || !self.steps.is_empty()
+            || self.look.is_some();
+        work.disk.asked(work.now.uptime);
         work.push(Effect::WriteState { slot: work.slot, state, archive, is_awaited });
         self.doing = Doing::Writing(writing);
     }
@@ -693,8 +721,11 @@ impl Tracked {
     /// The child is there. Its record comes before it goes on.
     pub(super) fn ready(&mut self, ticket: Ticket, process: ProcessId, work: &mut Work<'_>) {
         match mem::replace(&mut self.doing, Doing::Nothing) {
-            Doing::Preparing(expected, _, Prepared::Period(_)) if expected == ticket && self.is_outdated => {
-                self.reconsider(ticket, work);
+            Doing::Preparing(expected, _, Prepared::Period(settled))
+                if expected == ticket && self.is_of_the_past(settled.decision.chosen(), work) =>
+            {
+                work.abort(ticket);
+                self.reconsider(work);
             }
             Doing::Preparing(expected, entry, prepared) if expected == ticket => {
                 let mut next = State::clone(&self.state);
@@ -716,11 +747,12 @@ impl Tracked {
         let Doing::Writing(writing) = mem::replace(&mut self.doing, Doing::Nothing) else { return };
         if let Some((ticket, run)) = &writing.child
             && matches!(run.id, RunId::Period(_))
-            && self.is_outdated
+            && self.is_of_the_past(run.chosen, work)
         {
             // Nobody was told of the record. The next one takes its place, and should there be none, the period has
             // had its run: it is never another's.
-            return self.reconsider(*ticket, work);
+            work.abort(*ticket);
+            return self.reconsider(work);
         }
         self.state = writing.next;
         if let Some((ticket, run)) = writing.child {

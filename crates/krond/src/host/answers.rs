@@ -225,7 +225,12 @@ impl Host {
 
     /// What could run again if the watermark were set to now.
     fn preview_accept(&self, slot: Slot) -> Answer {
-        let Some((entry, state, _)) = self.daemon.job(slot) else { return Answer::error("job not found") };
+        let Some((entry, state, activity)) = self.daemon.job(slot) else {
+            return Answer::error("job not found");
+        };
+        if let Some(why) = activity.unknown() {
+            return Answer::error(why);
+        }
         let now = clock::now().wall;
         let watermark = state.watermark().map(|watermark| watermark.nominal());
         let opens_before =

@@ -1,9 +1,11 @@
 //! Krontabs that are read again: in a thread of their own, all of them or none, and one reading after another.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
 
+use krontab::Entry;
 use serde_json::json;
 
 use super::Host;
@@ -11,7 +13,7 @@ use crate::clock;
 use crate::config;
 use crate::control::Answer;
 use crate::daemon::{Configured, Event};
-use crate::inbox::Message;
+use crate::inbox::{Message, Post};
 use crate::log::{self, Level, Line};
 
 impl Host {
@@ -23,6 +25,7 @@ impl Host {
         }
         let is_unknown = |job: &Configured| job.memory.is_none() && !self.daemon.knows(job.entry.identity());
         if configured.iter().any(is_unknown) {
+            self.tell_alerts(&configured);
             let entries = configured.into_iter().map(|job| job.entry).collect();
             return self.receive(Message::Read(Ok(entries)));
         }
@@ -32,6 +35,16 @@ impl Host {
             let _ = caller.send(Answer::ok(json!({ "jobs": jobs })));
         }
         self.has_reloaded();
+    }
+
+    /// Tells of the damage that was found in states which nobody takes up.
+    pub(super) fn tell_alerts(&mut self, configured: &[Configured]) {
+        let now = clock::now();
+        for Configured { entry, memory } in configured {
+            if let Some(alert) = memory.as_ref().and_then(|memory| memory.alert(entry)) {
+                self.report(&alert, now);
+            }
+        }
     }
 
     /// Reads the krontabs again, in a thread of its own.
@@ -51,7 +64,7 @@ impl Host {
         self.is_reading = true;
         let (config, zones, post) =
             (self.settings.config.clone(), Arc::clone(&self.zones), self.post.clone());
-        let read = move || post.send(Message::Read(config::read(&config, &zones)));
+        let read = move || tell(&post, || config::read(&config, &zones));
         if let Err(error) = thread::Builder::new().spawn(read) {
             self.reload_failed(&[format!("krond could not begin a thread: {error}; try again")]);
         }
@@ -76,5 +89,28 @@ impl Host {
             let _ = caller.send(Answer::error(&why));
         }
         self.has_reloaded();
+    }
+}
+
+/// Tells what a reading has come to, whatever that is: until it is told, no other begins.
+fn tell(post: &Post, read: impl FnOnce() -> Result<Vec<Arc<Entry>>, Vec<String>>) {
+    // What it has left half done is gone with it.
+    let read = panic::catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+        Err(vec!["krond could not read the krontabs for a mistake of its own, which its log has".into()])
+    });
+    post.send(Message::Read(read));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inbox;
+
+    #[test]
+    fn a_reading_that_is_torn_is_told_as_one_that_failed() {
+        let (post, inbox) = inbox::open().unwrap();
+        tell(&post, || panic!("so that it is torn"));
+        let told = inbox.take();
+        assert!(matches!(&told[..], [Message::Read(Err(errors))] if errors.len() == 1), "{told:?}");
     }
 }

@@ -15,6 +15,7 @@ use super::{ADOPTED, Host, SPAWNER};
 use crate::children::{self, PidFd};
 use crate::clock;
 use crate::daemon::{Event, Ticket};
+use crate::ender;
 use crate::process::ProcessId;
 use crate::spawner::{self, Launch, Spawner};
 use crate::timers::Slot;
@@ -134,7 +135,10 @@ impl Host {
     /// A run's first process has ended. If it was asked to, whatever it had started must be gone as well.
     fn leader_ended(&mut self, slot: Slot, run: RunId, exit: Option<i32>) {
         match self.runs.ending.get_mut(&(slot, run)) {
-            Some(ending) => ending.exit = Some(exit),
+            Some(ending) => {
+                ending.exit = Some(exit);
+                let _ = self.ender.send(ender::Task::Look);
+            }
             None => self.events.push_back(Event::Exited(slot, run, exit)),
         }
         self.finish_ending(slot, run);
