@@ -232,20 +232,22 @@ mod tests {
         let open_queue =
             |name: &'static str| writer.write(move |desk| desk.open_queue(name, Timestamp::UNIX_EPOCH));
         open_queue("before").await.unwrap();
-        // The others gather behind this one, and so share a transaction.
+        // The others gather while this one is carried out, and so share a transaction.
         let (go, gate) = std::sync::mpsc::channel::<()>();
-        let held = writer.write(move |_| Ok(gate.recv().is_ok()));
+        let (begin, begun) = oneshot::channel();
+        let held = writer.write(move |_| Ok(begin.send(()).is_ok() && gate.recv().is_ok()));
         // A full disk does the same to a transaction.
         let undone = writer.write(|desk| -> Result<(), Refusal> {
             desk.connection().execute_batch("ROLLBACK").map_err(failed)?;
             Err(Refusal::backend(&"the disk is full"))
         });
-        let release = async {
-            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-            go.send(()).unwrap();
+        let others = async {
+            begun.await.unwrap();
+            let release = async { go.send(()).unwrap() };
+            tokio::join!(open_queue("first"), undone, open_queue("last"), release)
         };
-        let (_, first, undone, last, ()) =
-            tokio::join!(held, open_queue("first"), undone, open_queue("last"), release);
+        let (held, (first, undone, last, ())) = tokio::join!(held, others);
+        assert!(held.unwrap());
         assert!(first.is_err() && undone.is_err() && last.is_err(), "{first:?} {undone:?} {last:?}");
         assert_eq!(undone.unwrap_err().message, "the store failed: the disk is full", "it is told why");
         assert!(*writer.is_failing.borrow(), "whoever asks how it does is told");
