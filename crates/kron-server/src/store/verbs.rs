@@ -15,9 +15,9 @@ use super::{Answer, Beat, Change, Rules, Worker, WorkerState};
 /// The most jobs that one transaction changes because their time has come.
 pub(super) const ADVANCE_MAX: usize = 500;
 
-/// How many bytes of jobs or cron jobs one transaction reads before it leaves the rest to the next: as many as one batch may
-/// bring in. So what it does takes no more room than a request, and is done in time.
-pub(super) const BYTES_MAX: usize = 16 * ENVELOPE_BYTES_MAX;
+/// How many bytes of jobs or cron jobs one transaction reads before it leaves the rest to the next: a few of the largest. So
+/// what it does takes little room, and is done within the time of a statement on a slow database too.
+pub(super) const BYTES_MAX: usize = 4 * ENVELOPE_BYTES_MAX;
 
 /// The most rows of each table that one transaction forgets.
 pub(super) const PRUNE_MAX: u32 = 5_000;
