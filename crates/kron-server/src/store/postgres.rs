@@ -442,7 +442,7 @@ impl Postgres {
     }
 
     /// Carries out what time has changed, so that nobody reads a state that has already ended. Whoever asks is answered
-    /// where that fails, too: the loop that does only that tries again.
+    /// where that fails, too: the loop that does only that tries again, and warns.
     async fn catch_up(&self, now: Timestamp) {
         for _ in 0..CATCH_UP_MAX {
             if self.core.due.borrow().jobs.is_none_or(|due| due > now) {
@@ -452,7 +452,7 @@ impl Postgres {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(refusal) => {
-                    tracing::warn!(error = refusal.message, "could not advance jobs before they were read");
+                    tracing::debug!(error = refusal.message, "could not advance jobs before they were read");
                     return;
                 }
             }
