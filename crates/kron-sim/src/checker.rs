@@ -99,6 +99,8 @@ struct Subject {
     calm: Option<(i64, Option<i64>)>,
     /// Runs of periods that an operator has opened again while they were under way.
     reopened: BTreeSet<RunId>,
+    /// Those of them that had been let go, and not begun. Their periods may run again.
+    on_their_way: BTreeSet<i64>,
     /// An operator has asked to accept the clock, and it may have been done.
     accepting: bool,
     /// Whether it is paused, as was told.
@@ -209,6 +211,12 @@ impl Checker {
             return;
         };
         let period = period.nominal().as_second();
+        if subject.on_their_way.remove(&period) {
+            if !claimed {
+                self.fail("O2", format!("j{job} executed period {period} without a durable claim"));
+            }
+            return;
+        }
         // A run that was let go may be found, and told of, before it has begun: an operator who accepts the
         // clock has krond forget that it was recorded. It is one run all the same, as O1 sees to.
         let told =
@@ -697,6 +705,12 @@ impl Subject {
 
     fn forget_after(&mut self, mark: i64) {
         self.reopened.extend(self.open.keys().copied());
+        let periods = self.open.keys().filter_map(|run| match run {
+            RunId::Period(period) => Some(period.nominal().as_second()),
+            RunId::Manual(_) => None,
+        });
+        let is_on_its_way = |period: &i64| *period > mark && !self.executed.contains_key(period);
+        self.on_their_way.extend(periods.filter(is_on_its_way));
         self.shown.clear();
         self.settled.retain(|period, _| *period <= mark);
         self.executed.retain(|period, _| *period <= mark);
