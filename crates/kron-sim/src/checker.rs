@@ -45,6 +45,16 @@ const SLACK: i64 = 8;
 /// The same if another run may have to be ended first: once politely, then not.
 const SLACK_REPLACE: i64 = 30;
 
+/// A child that is wanted.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    /// Since when.
+    at: i64,
+    chosen: i64,
+    /// The longest that its line has had since then.
+    deadline: i64,
+}
+
 /// How long a child may be held up past its deadline from when it is wanted until it is let go, in seconds: a disk may be silent for a minute,
 /// once for the records before its own and once for its own, and a stop of krond of less than 40 s is nothing that anybody notices.
 const HELD_UP_MAX: i64 = 170;
@@ -84,8 +94,8 @@ struct Subject {
     settled: BTreeMap<i64, Told>,
     passed: Vec<Range>,
     executed: BTreeMap<i64, i64>,
-    /// Until when the child that was last wanted for a period is to be let go.
-    latest: BTreeMap<i64, i64>,
+    /// Children that are wanted and were not let go, by their periods.
+    wanted: BTreeMap<i64, Wanted>,
     /// What clocks showed at the periods that were executed, as far as krond's memory of it was not lost.
     shown: BTreeSet<i64>,
     /// Runs that were claimed and have no result.
@@ -245,8 +255,8 @@ impl Checker {
         let line = &self.lines[version];
         let extra = if line.overlap == Overlap::Replace { 130 } else { 61 };
         let (opens, closes) = line.bounds(period);
-        let latest = second.max(chosen + line.deadline) + HELD_UP_MAX;
-        self.subjects[job].latest.insert(period, latest);
+        let wanted = Wanted { at: second, chosen, deadline: line.deadline };
+        self.subjects[job].wanted.insert(period, wanted);
         if self.subjects[job].paused {
             self.fail("O14", format!("j{job} is paused and starts period {period} at {second}"));
         } else if second < chosen {
@@ -262,7 +272,8 @@ impl Checker {
 
     /// The daemon lets the child of a period go.
     pub(crate) fn letting_go(&mut self, job: usize, period: i64, second: i64) {
-        let latest = self.subjects[job].latest.remove(&period);
+        let wanted = self.subjects[job].wanted.remove(&period);
+        let latest = wanted.map(|wanted| wanted.at.max(wanted.chosen + wanted.deadline) + HELD_UP_MAX);
         if latest.is_none_or(|latest| second > latest) {
             self.fail("O3", format!("j{job} lets period {period} go at {second}, past {latest:?}"));
         }
@@ -551,7 +562,13 @@ impl Checker {
 
     /// What line is in force for a job, from now on.
     pub(crate) fn configured(&mut self, job: usize, version: Option<usize>) {
-        self.subjects[job].version = version;
+        let subject = &mut self.subjects[job];
+        subject.version = version;
+        // Who is not let go yet may be held to the deadline of the line as it is by then.
+        let deadline = version.map_or(0, |version| self.lines[version].deadline);
+        for wanted in subject.wanted.values_mut() {
+            wanted.deadline = wanted.deadline.max(deadline);
+        }
     }
 
     /// Something happens to the job. What came due in peace until now is judged.

@@ -3,7 +3,7 @@ use kron_sim::run;
 /// Seeds that broke a promise when what was found was undone, in the simulator of that time. A change of the simulator
 /// makes other histories of them, so what was found is pinned elsewhere: as a scenario of krond's own that fails when it
 /// is undone, whatever the simulator is. Here they are only lived through once more.
-const FOUND: [(u64, &str, &str); 12] = [
+const FOUND: [(u64, &str, &str); 13] = [
     (
         5,
         "a new job in the place of a removed one was removed with it",
@@ -57,6 +57,11 @@ const FOUND: [(u64, &str, &str); 12] = [
     (
         8_887,
         "a run that was let go before the clock was accepted, and begins after it, is not what its period may run as again",
+        "the checker was wrong, and it is nowhere else",
+    ),
+    (
+        20_109,
+        "who waits at a gate while its line is edited may be held to the new deadline",
         "the checker was wrong, and it is nowhere else",
     ),
     (
