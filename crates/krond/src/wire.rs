@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kron_core::{CivilLabel, Outcome, PeriodId, Reason, RunId};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-use crate::process::ProcessId;
+use crate::process::{BootId, ProcessId};
 use crate::state::{Ending, Last, Run, State};
 
 /// The version of the schema that is written.
@@ -46,9 +46,13 @@ pub fn decode_anchor(bytes: &[u8]) -> Option<Timestamp> {
 
 /// An object with its checksum as the last key.
 fn seal(object: &impl Serialize) -> Vec<u8> {
-    let text = serde_json::to_string(object).expect("no map in it has keys other than strings");
-    let body = text.strip_suffix('}').expect("it is an object");
-    format!("{body}{CHECKSUM}{}{END}", hex(body.as_bytes())).into_bytes()
+    let mut text = serde_json::to_vec(object).expect("no map in it has keys other than strings");
+    assert_eq!(text.pop(), Some(b'}'), "it is an object");
+    let checksum = hex(&text);
+    for part in [CHECKSUM, &checksum, END] {
+        text.extend_from_slice(part.as_bytes());
+    }
+    text
 }
 
 /// Reads a state file of that job.
@@ -75,7 +79,7 @@ pub fn decode(bytes: &[u8], identity: &str) -> Result<State, Unusable> {
     let version = object.get("Version").and_then(|version| version.as_str());
     let version = version.ok_or_else(|| corrupt(&"it has no `Version`"))?.to_owned();
     let value = migrate(&version, value).ok_or(Unusable::Version(version))?;
-    let file: StateFile = serde_json::from_value(value).map_err(|error| corrupt(&error))?;
+    let file: StateFile<String> = serde_json::from_value(value).map_err(|error| corrupt(&error))?;
     if file.identity != identity {
         return Err(Unusable::Identity(file.identity));
     }
@@ -114,7 +118,7 @@ pub fn salvage(bytes: &[u8]) -> Salvage {
         let value = value.trim_start().strip_prefix('"')?;
         value.get(..TIME_LENGTH)?.parse::<Timestamp>().ok()
     });
-    let first = |value| serde_json::Deserializer::from_str(value).into_iter::<Execution>().next()?.ok();
+    let first = |value| serde_json::Deserializer::from_str(value).into_iter::<Execution<String>>().next()?.ok();
     let runs = values("\"ActiveExecution\":").filter_map(first).filter_map(|active| active.try_into().ok());
     let since = |value: &str| value.trim_start().strip_prefix('"')?.split_once('"')?.0.parse().ok();
     let paused = values("\"Paused\":").map(since).next();
@@ -141,12 +145,12 @@ fn unseal(text: &str) -> Option<(&str, &str)> {
 
 fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = Sha256::digest(bytes);
-    digits
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .map(|digit| DIGITS[digit as usize] as char)
-        .collect()
+    let digest = Sha256::digest(bytes);
+    let mut text = String::with_capacity(2 * digest.len());
+    for byte in digest {
+        text.extend([byte >> 4, byte & 15].map(|digit| DIGITS[digit as usize] as char));
+    }
+    text
 }
 
 /// STATE's keys, and Kron's own.
@@ -165,32 +169,33 @@ const KEYS: [&str; 12] = [
     "OtherExecutions",
 ];
 
+/// STATE's record, with what stands between quotes as `T`: a `String` where it is read, and a [`Text`] where it is written.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct StateFile {
-    version: String,
-    identity: String,
+struct StateFile<T> {
+    version: T,
+    identity: T,
     /// Since when nothing of it starts, because somebody said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     paused: Option<Timestamp>,
     #[serde(rename = "LastHandledPeriodID")]
-    last_handled_period_id: String,
-    last_outcome: String,
-    last_chosen_time: String,
-    last_nominal_time: String,
+    last_handled_period_id: T,
+    last_outcome: T,
+    last_chosen_time: T,
+    last_nominal_time: T,
     /// The latest local time of a handled period, and its zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    latest_civil_time: Option<String>,
+    latest_civil_time: Option<T>,
     /// The run of a period that started last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    active_execution: Option<Execution>,
+    active_execution: Option<Execution<T>>,
     #[serde(default)]
-    history: Vec<HistoryEntry>,
+    history: Vec<HistoryEntry<T>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pending: Vec<String>,
+    pending: Vec<T>,
     /// The other runs under way, in the order of their starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    other_executions: Vec<Execution>,
+    other_executions: Vec<Execution<T>>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -202,20 +207,20 @@ struct AnchorFile {
 
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Execution {
+struct Execution<T> {
     /// Empty for a run that no period asked for.
     #[serde(rename = "PeriodID")]
-    period_id: String,
+    period_id: T,
     #[serde(rename = "PID")]
     pid: u32,
-    started_at: String,
-    chosen_time: String,
+    started_at: T,
+    chosen_time: T,
     #[serde(default, rename = "BootID")]
-    boot_id: String,
+    boot_id: T,
     #[serde(default)]
     start_ticks: u64,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    seed_hash: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seed_hash: Option<T>,
     /// How many seconds it may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     timeout: Option<u64>,
@@ -229,53 +234,80 @@ struct Execution {
 
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct HistoryEntry {
+struct HistoryEntry<T> {
     #[serde(rename = "PeriodID")]
-    period_id: String,
-    outcome: String,
-    nominal_time: String,
-    chosen_time: String,
-    completed_at: String,
+    period_id: T,
+    outcome: T,
+    nominal_time: T,
+    chosen_time: T,
+    completed_at: T,
     exit_code: Option<i32>,
     #[serde(default)]
-    reason: String,
+    reason: T,
     #[serde(default)]
-    started_at: String,
+    started_at: T,
     #[serde(default)]
-    seed_hash: String,
+    seed_hash: T,
 }
 
-impl From<&State> for StateFile {
-    fn from(state: &State) -> StateFile {
+/// What is written between quotes. A file is written for every start and every end, and most of it is times: they are
+/// printed where they belong, and not into a `String` each before.
+#[derive(Clone, Copy)]
+enum Text<'a> {
+    Words(&'a str),
+    Period(PeriodId),
+    Time(Timestamp),
+    Civil(&'a CivilLabel),
+    Boot(BootId),
+}
+
+impl Text<'_> {
+    const EMPTY: Text<'static> = Text::Words("");
+}
+
+impl Serialize for Text<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Text::Words(words) => serializer.serialize_str(words),
+            Text::Period(period) => serializer.collect_str(period),
+            Text::Time(time) => serializer.collect_str(time),
+            Text::Civil(label) => serializer.collect_str(label),
+            Text::Boot(boot) => serializer.collect_str(boot),
+        }
+    }
+}
+
+impl<'a> From<&'a State> for StateFile<Text<'a>> {
+    fn from(state: &'a State) -> StateFile<Text<'a>> {
         let newest = state.runs.iter().rposition(|run| matches!(run.id, RunId::Period(_)));
         let last_place = state.runs.len().saturating_sub(1);
-        let mut others: Vec<Execution> = state.runs.iter().map(Execution::from).collect();
+        let mut others: Vec<Execution<_>> = state.runs.iter().map(Execution::from).collect();
         let active_execution = newest.map(|newest| Execution {
             place: (newest != last_place).then_some(newest),
             ..others.remove(newest)
         });
-        let period = state.last.map(|last| last.period.to_string()).unwrap_or_default();
+        let period = state.last.map_or(Text::EMPTY, |last| Text::Period(last.period));
         StateFile {
-            version: VERSION.into(),
-            identity: state.identity.clone(),
+            version: Text::Words(VERSION),
+            identity: Text::Words(&state.identity),
             paused: state.paused,
-            last_handled_period_id: period.clone(),
-            last_outcome: state.last.map(|last| last.outcome.to_string()).unwrap_or_default(),
-            last_chosen_time: state.last.map(|last| time(last.chosen)).unwrap_or_default(),
+            last_handled_period_id: period,
+            last_outcome: state.last.map_or(Text::EMPTY, |last| Text::Words(last.outcome.name())),
+            last_chosen_time: time(state.last.and_then(|last| last.chosen)),
             last_nominal_time: period,
-            latest_civil_time: state.latest.as_ref().map(CivilLabel::to_string),
+            latest_civil_time: state.latest.as_ref().map(Text::Civil),
             active_execution,
             history: state.history.iter().map(HistoryEntry::from).collect(),
-            pending: state.pending.iter().map(PeriodId::to_string).collect(),
+            pending: state.pending.iter().copied().map(Text::Period).collect(),
             other_executions: others,
         }
     }
 }
 
-impl TryFrom<StateFile> for State {
+impl TryFrom<StateFile<String>> for State {
     type Error = String;
 
-    fn try_from(file: StateFile) -> Result<State, String> {
+    fn try_from(file: StateFile<String>) -> Result<State, String> {
         let last = match file.last_handled_period_id.as_str() {
             "" => None,
             period => Some(Last {
@@ -304,20 +336,20 @@ impl TryFrom<StateFile> for State {
     }
 }
 
-impl From<&Run> for Execution {
-    fn from(run: &Run) -> Execution {
+impl<'a> From<&'a Run> for Execution<Text<'a>> {
+    fn from(run: &'a Run) -> Execution<Text<'a>> {
         let (period_id, manual) = match run.id {
-            RunId::Period(period) => (period.to_string(), None),
-            RunId::Manual(number) => (String::new(), Some(number)),
+            RunId::Period(period) => (Text::Period(period), None),
+            RunId::Manual(number) => (Text::EMPTY, Some(number)),
         };
         Execution {
             period_id,
             pid: run.process.pid,
-            started_at: run.started_at.to_string(),
+            started_at: Text::Time(run.started_at),
             chosen_time: time(run.chosen),
-            boot_id: run.process.boot.to_string(),
+            boot_id: Text::Boot(run.process.boot),
             start_ticks: run.process.start_ticks,
-            seed_hash: run.seed_hash.clone(),
+            seed_hash: (!run.seed_hash.is_empty()).then_some(Text::Words(&run.seed_hash)),
             timeout: run.timeout.map(|timeout| timeout.as_secs()),
             manual,
             place: None,
@@ -325,17 +357,17 @@ impl From<&Run> for Execution {
     }
 }
 
-impl TryFrom<Execution> for Run {
+impl TryFrom<Execution<String>> for Run {
     type Error = String;
 
-    fn try_from(execution: Execution) -> Result<Run, String> {
+    fn try_from(execution: Execution<String>) -> Result<Run, String> {
         let id = match execution.manual {
             Some(number) => RunId::Manual(number),
             None => RunId::Period(parse_period(&execution.period_id)?),
         };
         // A file that another program wrote names a bare PID, which identifies nobody: boot 0 never was.
         let boot = match execution.boot_id.as_str() {
-            "" => crate::process::BootId::new(0),
+            "" => BootId::new(0),
             boot => boot.parse().map_err(|_| format!("expected the id of a boot, but found `{boot}`"))?,
         };
         let started_at = parse_time(&execution.started_at)?;
@@ -344,32 +376,32 @@ impl TryFrom<Execution> for Run {
             process: ProcessId { boot, pid: execution.pid, start_ticks: execution.start_ticks },
             started_at: started_at.ok_or("expected a time, but found no `StartedAt`")?,
             chosen: parse_time(&execution.chosen_time)?,
-            seed_hash: execution.seed_hash,
+            seed_hash: execution.seed_hash.unwrap_or_default(),
             timeout: execution.timeout.map(Duration::from_secs),
         })
     }
 }
 
-impl From<&Ending> for HistoryEntry {
-    fn from(ending: &Ending) -> HistoryEntry {
+impl<'a> From<&'a Ending> for HistoryEntry<Text<'a>> {
+    fn from(ending: &'a Ending) -> HistoryEntry<Text<'a>> {
         HistoryEntry {
-            period_id: ending.period.to_string(),
-            outcome: ending.reason.outcome().to_string(),
-            nominal_time: ending.period.to_string(),
+            period_id: Text::Period(ending.period),
+            outcome: Text::Words(ending.reason.outcome().name()),
+            nominal_time: Text::Period(ending.period),
             chosen_time: time(ending.chosen),
-            completed_at: ending.completed_at.to_string(),
+            completed_at: Text::Time(ending.completed_at),
             exit_code: ending.exit,
-            reason: ending.reason.name().into(),
+            reason: Text::Words(ending.reason.name()),
             started_at: time(ending.started_at),
-            seed_hash: ending.seed_hash.clone(),
+            seed_hash: Text::Words(&ending.seed_hash),
         }
     }
 }
 
-impl TryFrom<HistoryEntry> for Ending {
+impl TryFrom<HistoryEntry<String>> for Ending {
     type Error = String;
 
-    fn try_from(entry: HistoryEntry) -> Result<Ending, String> {
+    fn try_from(entry: HistoryEntry<String>) -> Result<Ending, String> {
         let outcome = parse_outcome(&entry.outcome)?;
         let reason = Reason::ALL.into_iter().find(|reason| reason.name() == entry.reason);
         let completed_at = parse_time(&entry.completed_at)?;
@@ -395,8 +427,8 @@ const fn plain_reason(outcome: Outcome) -> Reason {
     }
 }
 
-fn time(time: Option<Timestamp>) -> String {
-    time.map(|time| time.to_string()).unwrap_or_default()
+fn time(time: Option<Timestamp>) -> Text<'static> {
+    time.map_or(Text::EMPTY, Text::Time)
 }
 
 fn parse_time(text: &str) -> Result<Option<Timestamp>, String> {
@@ -419,7 +451,6 @@ fn parse_outcome(text: &str) -> Result<Outcome, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::BootId;
 
     const IDENTITY: &str = "/etc/krond.d/jobs:backup";
 
