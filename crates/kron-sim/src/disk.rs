@@ -377,15 +377,21 @@ impl Files for Mount {
         if disk.links(at) > 1 {
             return outcome.map(|()| false);
         }
-        // It failed half-way, and the old end is still there.
-        let some = if outcome.is_ok() { bytes.len() } else { disk.rng.index(bytes.len() + 1) };
+        let written: Rc<[u8]> = match &outcome {
+            Ok(()) => bytes.into(),
+            // It failed half-way, and the old end is still there.
+            Err(_) => {
+                let some = disk.rng.index(bytes.len() + 1);
+                let rest = disk.inodes[at].bytes.get(some..).unwrap_or_default();
+                [&bytes[..some], rest].concat().into()
+            }
+        };
         let inode = &mut disk.inodes[at];
         if inode.is_durable {
             inode.before = Some((Rc::clone(&inode.bytes), inode.modified));
         }
-        let rest = inode.bytes.get(some..).filter(|_| outcome.is_err()).unwrap_or_default();
-        inode.written = [&bytes[..some], rest].concat().into();
-        inode.bytes = Rc::clone(&inode.written);
+        inode.bytes = Rc::clone(&written);
+        inode.written = written;
         if outcome.is_ok() {
             inode.modified = modified;
         }
