@@ -62,6 +62,10 @@ pub(crate) struct World {
     zones: Rc<Zones>,
     /// The krontab, by job.
     pub(crate) lines: BTreeMap<usize, Line>,
+    /// What its lines were read as, by their versions: each is read once, and krond starts again and again.
+    entries: BTreeMap<usize, Arc<Entry>>,
+    /// The names of the files of jobs.
+    files: Vec<String>,
     processes: BTreeMap<u32, Process>,
     last_pid: u32,
     /// PIDs that may be in use at a time.
@@ -183,6 +187,8 @@ impl World {
             plant,
             zones: ZONES.with(Rc::clone),
             lines: lines.into_iter().enumerate().collect(),
+            entries: BTreeMap::new(),
+            files: (0..jobs).map(|job| wire::file_name(&identity(job))).collect(),
             processes: BTreeMap::new(),
             last_pid: 0,
             ring: RING,
@@ -372,7 +378,7 @@ impl World {
         let mut left = Vec::new();
         for job in (0..self.jobs()).filter(|job| !self.lines.contains_key(job)).collect::<Vec<_>>() {
             let Some(krond) = &self.krond else { return };
-            let read = krond.store.files().read(&wire::file_name(&identity(job)));
+            let read = krond.store.files().read(&self.files[job]);
             if self.fell() {
                 return;
             }
@@ -381,27 +387,23 @@ impl World {
             let (Some(_), Some(line)) = (state.filter(|state| !state.runs.is_empty()), line) else {
                 continue;
             };
-            let source = Source::new(FILE).expect("an absolute path");
-            let entry = Krontab::parse(&line.text(), &source, &self.zones).entries.remove(0);
+            let entry = entry(&mut self.entries, line, &self.zones);
             let memory = Some(self.load(&entry));
             if self.fell() {
                 return;
             }
-            left.push(Configured { entry: Arc::new(entry), memory });
+            left.push(Configured { entry, memory });
         }
         self.tell(Event::LeftBehind(left));
     }
 
     /// Reads the krontab, and the states of jobs that are new, and hands them over.
     pub(crate) fn configure(&mut self) {
-        let text: String = self.lines.values().map(|line| line.text() + "\n").collect();
-        let source = Source::new(FILE).expect("an absolute path");
-        let parsed = Krontab::parse(&text, &source, &self.zones);
-        assert!(!parsed.has_errors(), "{text}: {:?}", parsed.problems);
+        let entries: Vec<Arc<Entry>> =
+            self.lines.values().map(|line| entry(&mut self.entries, line, &self.zones)).collect();
         let mut jobs = Vec::new();
-        for entry in parsed.entries {
+        for entry in entries {
             let Some(krond) = &self.krond else { return };
-            let entry = Arc::new(entry);
             let memory = (!krond.daemon.knows(entry.identity())).then(|| self.load(&entry));
             if self.fell() {
                 return;
@@ -420,8 +422,7 @@ impl World {
 
     fn load(&mut self, entry: &Entry) -> Recovered {
         let job = job_of(entry);
-        let file = wire::file_name(entry.identity());
-        let before = self.disk.borrow().peek(&file);
+        let before = self.disk.borrow().peek(&self.files[job]);
         let now = self.moment().wall;
         let krond = self.krond.as_ref().expect("who else would load");
         let is_running = |process: &ProcessId| self.is_running(process);
@@ -937,9 +938,9 @@ impl World {
         };
         let claim = format!("\"PeriodID\":\"{period}\",\"PID\":{},", process.pid);
         let ticks = format!("\"BootID\":\"{}\",\"StartTicks\":{}", process.boot, process.start_ticks);
-        let has = |bytes: &[u8], part: &str| std::str::from_utf8(bytes).is_ok_and(|text| text.contains(part));
-        let file = wire::file_name(&identity(job));
-        self.disk.borrow().surely_says(&file, |bytes| has(bytes, &claim) && has(bytes, &ticks))
+        let says = |text: &str| text.contains(&claim) && text.contains(&ticks);
+        let is_it = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok_and(says);
+        self.disk.borrow().surely_says(&self.files[job], is_it)
     }
 
     fn signal(&mut self, job: Option<usize>, run: RunId, process: ProcessId, signal: Signal) {
@@ -1187,7 +1188,7 @@ impl World {
     }
 
     pub(crate) fn damage(&mut self, job: usize) -> bool {
-        let done = self.disk.borrow_mut().damage(&wire::file_name(&identity(job)));
+        let done = self.disk.borrow_mut().damage(&self.files[job]);
         if done {
             self.checker.damaged(job);
         }
@@ -1196,7 +1197,7 @@ impl World {
     }
 
     pub(crate) fn delete(&mut self, job: usize) -> bool {
-        let done = self.disk.borrow_mut().delete(&wire::file_name(&identity(job)));
+        let done = self.disk.borrow_mut().delete(&self.files[job]);
         if done {
             self.checker.deleted(job);
         }
@@ -1215,6 +1216,18 @@ struct Asking {
 
 thread_local! {
     static ZONES: Rc<Zones> = Rc::new(Zones::bundled());
+}
+
+/// What a line is read as.
+fn entry(known: &mut BTreeMap<usize, Arc<Entry>>, line: &Line, zones: &Zones) -> Arc<Entry> {
+    let read = || {
+        let text = line.text();
+        let source = Source::new(FILE).expect("an absolute path");
+        let mut parsed = Krontab::parse(&text, &source, zones);
+        assert!(!parsed.has_errors(), "{text}: {:?}", parsed.problems);
+        Arc::new(parsed.entries.remove(0))
+    };
+    Arc::clone(known.entry(line.version).or_insert_with(read))
 }
 
 /// Whether a copy is there already, or there is nothing to copy.
