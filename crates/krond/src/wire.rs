@@ -26,13 +26,14 @@ pub fn file_name(identity: &str) -> String {
 /// The text of a state file.
 #[must_use]
 pub fn encode(state: &State) -> Vec<u8> {
-    seal(&StateFile::from(state))
+    // An ending or a run takes some 350 bytes.
+    seal(&StateFile::from(state), 512 + 384 * (state.history.len() + state.runs.len()))
 }
 
 /// The text of an anchor file.
 #[must_use]
 pub fn encode_anchor(latest: Timestamp) -> Vec<u8> {
-    seal(&AnchorFile { version: VERSION.into(), wall_max: latest })
+    seal(&AnchorFile { version: VERSION.into(), wall_max: latest }, 256)
 }
 
 /// Reads an anchor file, unless it is damaged.
@@ -44,9 +45,10 @@ pub fn decode_anchor(bytes: &[u8]) -> Option<Timestamp> {
     (hex(body.as_bytes()) == checksum && file.version == VERSION).then_some(file.wall_max)
 }
 
-/// An object with its checksum as the last key.
-fn seal(object: &impl Serialize) -> Vec<u8> {
-    let mut text = serde_json::to_vec(object).expect("no map in it has keys other than strings");
+/// An object with its checksum as the last key. About so many bytes are expected, that the text is not moved while it grows.
+fn seal(object: &impl Serialize, expected: usize) -> Vec<u8> {
+    let mut text = Vec::with_capacity(expected);
+    serde_json::to_writer(&mut text, object).expect("no map in it has keys other than strings");
     assert_eq!(text.pop(), Some(b'}'), "it is an object");
     let checksum = hex(&text);
     for part in [CHECKSUM, &checksum, END] {
@@ -118,7 +120,8 @@ pub fn salvage(bytes: &[u8]) -> Salvage {
         let value = value.trim_start().strip_prefix('"')?;
         value.get(..TIME_LENGTH)?.parse::<Timestamp>().ok()
     });
-    let first = |value| serde_json::Deserializer::from_str(value).into_iter::<Execution<String>>().next()?.ok();
+    let first =
+        |value| serde_json::Deserializer::from_str(value).into_iter::<Execution<String>>().next()?.ok();
     let runs = values("\"ActiveExecution\":").filter_map(first).filter_map(|active| active.try_into().ok());
     let since = |value: &str| value.trim_start().strip_prefix('"')?.split_once('"')?.0.parse().ok();
     let paused = values("\"Paused\":").map(since).next();
@@ -148,7 +151,8 @@ fn hex(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     let mut text = String::with_capacity(2 * digest.len());
     for byte in digest {
-        text.extend([byte >> 4, byte & 15].map(|digit| DIGITS[digit as usize] as char));
+        text.push(DIGITS[usize::from(byte >> 4)].into());
+        text.push(DIGITS[usize::from(byte & 15)].into());
     }
     text
 }
