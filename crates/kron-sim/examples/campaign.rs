@@ -12,11 +12,15 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use kron_sim::{Plant, Tally, Verdict, run_with};
 
 /// How many histories a core takes at a time: well below a second's worth.
 const CHUNK: u64 = 100;
+
+/// How often it is told how far it is where nobody looks at a terminal.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 struct Options {
     seed: u64,
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
 fn campaign(options: &Options) -> ExitCode {
     let next = AtomicU64::new(options.seed);
     let total = Mutex::new((Tally::default(), None::<Verdict>));
+    let told = Mutex::new(Instant::now());
     let work = || {
         loop {
             let begin = next.fetch_add(CHUNK, Ordering::Relaxed);
@@ -66,7 +71,7 @@ fn campaign(options: &Options) -> ExitCode {
             {
                 total.1 = Some(failed);
             }
-            progress(&total.0, options);
+            progress(&total.0, options, &told);
             let is_enough = total.0.periods >= options.periods || total.0.histories >= options.histories;
             if is_enough || total.1.is_some() {
                 return;
@@ -138,9 +143,14 @@ fn arguments() -> Option<Options> {
     Some(options)
 }
 
-fn progress(tally: &Tally, options: &Options) {
+fn progress(tally: &Tally, options: &Options, told: &Mutex<Instant>) {
+    let of = if options.periods == u64::MAX { String::new() } else { format!(" of {}", options.periods) };
+    let line = format!("{} histories, {}{of} periods", tally.histories, tally.periods);
+    let mut told = told.lock().expect("nobody panics with the lock");
     if std::io::stderr().is_terminal() {
-        let of = if options.periods == u64::MAX { String::new() } else { format!(" of {}", options.periods) };
-        eprint!("{} histories, {}{of} periods\r", tally.histories, tally.periods);
+        eprint!("{line}\r");
+    } else if told.elapsed() >= TOLD_EVERY {
+        *told = Instant::now();
+        eprintln!("{line}");
     }
 }
