@@ -56,6 +56,12 @@ def is_there(pid):
         return False
 
 
+def is_free(pid):
+    """Whether nobody has this id, not even as a zombie."""
+    reap()
+    return not pathlib.Path(f"/proc/{pid}").exists()
+
+
 def stranger_with(pid):
     """A process that has this id, which must be free."""
     for _ in range(TRIES_MAX):
@@ -109,7 +115,7 @@ def case(krond, careless):
         world.kill(process)
         if is_there(pid):
             os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not is_there(pid), 10)
+        wait_until(lambda: is_free(pid), 10)
         if not stranger_with(pid):
             world.forget()
             return [f"no process could be given the id {pid}"]
