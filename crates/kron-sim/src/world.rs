@@ -127,8 +127,8 @@ struct Process {
     version: usize,
     /// krond has lost its record by damage to a file.
     is_lost: bool,
-    /// Who is told of its end, and whether its exit code is seen.
-    watcher: Option<(u64, Slot, bool)>,
+    /// Who is told of its end, of which run as krond knows it, and whether its exit code is seen.
+    watcher: Option<(u64, Slot, RunId, bool)>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -673,7 +673,7 @@ impl World {
                 self.at(self.now + delay, Next::Tell(life, Box::new(Event::Released(ticket))));
                 match self.processes.get_mut(&process.pid).filter(|found| found.id == process) {
                     Some(child) => {
-                        child.watcher = Some((life, slot, true));
+                        child.watcher = Some((life, slot, run, true));
                         if child.gate == Gate::Waiting {
                             child.gate = Gate::Released;
                             self.at(self.now + delay, Next::Exec(process));
@@ -714,7 +714,7 @@ impl World {
                 let by_pid = self.plant == Some(Plant::PidOnly);
                 let found = self.processes.get_mut(&process.pid);
                 match found.filter(|found| by_pid || found.id == process) {
-                    Some(found) => found.watcher = Some((life, slot, false)),
+                    Some(found) => found.watcher = Some((life, slot, run, false)),
                     None => {
                         let delay = self.delay();
                         self.at(self.now + delay, Next::Tell(life, Box::new(Event::Exited(slot, run, None))));
@@ -975,9 +975,9 @@ impl World {
         }
         let process = self.processes.remove(&id.pid).expect("it was just there");
         self.note(12, u64::from(id.pid), || format!("{id:?} ends with {exit}"));
-        let Some((job, run)) = process.run else { return };
+        let Some((job, _)) = process.run else { return };
         self.checker.process_ended(job, id, self.now);
-        if let Some((life, slot, is_child)) = process.watcher
+        if let Some((life, slot, run, is_child)) = process.watcher
             && self.is_life(life)
         {
             let exit = (is_child && process.life == life).then_some(exit);

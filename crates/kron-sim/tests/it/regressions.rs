@@ -3,7 +3,7 @@ use kron_sim::run;
 /// Seeds that broke a promise when what was found was undone, in the simulator of that time. A change of the simulator
 /// makes other histories of them, so what was found is pinned elsewhere: as a scenario of krond's own that fails when it
 /// is undone, whatever the simulator is. Here they are only lived through once more.
-const FOUND: [(u64, &str, &str); 13] = [
+const FOUND: [(u64, &str, &str); 14] = [
     (
         5,
         "a new job in the place of a removed one was removed with it",
@@ -63,6 +63,11 @@ const FOUND: [(u64, &str, &str); 13] = [
         20_109,
         "who waits at a gate while its line is edited may be held to the new deadline",
         "the checker was wrong, and it is nowhere else",
+    ),
+    (
+        294_443,
+        "the end of a run whose period was read from a damaged file is told of the run that krond knows",
+        "the world was wrong: the host tells of the run that it was asked to watch",
     ),
     (
         81_590,
