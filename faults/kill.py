@@ -4,12 +4,18 @@
 For every system call that krond makes, and every k up to --most, krond is started under strace, which kills it (or its
 spawner, or a child) at the k-th such call of a thread, or lets the call fail. krond is started again, and the oracle
 judges: no period twice, none without a claim, and every job runs again.
+
+As root, each try has a PID namespace of its own: krond looks at all processes when it ends a run, and would look at those of
+all the other tries as well.
 """
 
 import argparse
 import collections
 import concurrent.futures
+import json
+import os
 import re
+import subprocess
 import sys
 import time
 
@@ -111,6 +117,24 @@ def hurt(krond, injection, hurt_seconds, heal_seconds):
     return happened, executed, complaints
 
 
+def apart(words):
+    """The same script for one task, in a PID namespace if that is allowed. Returns what it has printed, read as JSON."""
+    namespace = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"] if os.geteuid() == 0 else []
+    done = subprocess.run([*namespace, sys.executable, __file__, *words], stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def leave_to_a_child():
+    """As the first process of a namespace: waits for all that has lost its parent, and does nothing else."""
+    child = os.fork()
+    if child == 0:
+        return
+    while True:
+        ended, status = os.wait()
+        if ended == child:
+            os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
 def main():
     """Counts the calls, makes the list of hurts, and carries them out side by side."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -118,25 +142,31 @@ def main():
     parser.add_argument("--errors", action="store_true", help="let the call fail instead of killing")
     parser.add_argument("--most", type=int, default=10**9, help="try no k above this")
     parser.add_argument("--step", type=int, default=1, help="try every step-th of all")
+    parser.add_argument("--passes", type=int, default=1, help="try all of them so many times")
     parser.add_argument("--limit", type=int, default=10**9, help="try no more than so many")
     parser.add_argument("--side-by-side", type=int, default=8, help="how many at a time")
     parser.add_argument("--seconds", type=float, default=3.0, help="how long a krond is hurt, and then healed")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    most = count(args.krond.resolve(), args.seconds)
+    if args.one is not None:
+        if os.getpid() == 1:
+            leave_to_a_child()
+        task = hurt(args.krond, args.one, args.seconds, args.seconds / 2) if args.one else count(args.krond, args.seconds)
+        print(json.dumps(task))
+        return 0
+    words = [str(args.krond.resolve()), "--seconds", str(args.seconds), "--one"]
+    most = collections.Counter(apart([*words, ""]))
     injections = []
     for call in CALLS:
         for k in range(1, min(most[call], args.most) + 1):
             faults = [f"error={error}" for error in ERRORS.get(call, [])] if args.errors else ["signal=KILL"]
             injections += [f"{call}:{fault}:when={k}" for fault in faults]
     total = len(injections)
-    injections = injections[:: args.step][: args.limit]
+    injections = (injections[:: args.step] * args.passes)[: args.limit]
     print(f"{total} points, {len(injections)} of them tried: {dict(sorted(most.items()))}", flush=True)
     executions, failed, done, happened = 0, [], 0, 0
     with concurrent.futures.ThreadPoolExecutor(args.side_by_side) as pool:
-        tries = [
-            pool.submit(hurt, args.krond.resolve(), injection, args.seconds, args.seconds / 2)
-            for injection in injections
-        ]
+        tries = [pool.submit(apart, [*words, injection]) for injection in injections]
         for attempt in concurrent.futures.as_completed(tries):
             has_happened, executed, complaints = attempt.result()
             happened += has_happened
