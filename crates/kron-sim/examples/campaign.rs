@@ -12,15 +12,14 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use kron_sim::{Plant, Tally, Verdict, run_with};
 
 /// How many histories a core takes at a time: well below a second's worth.
 const CHUNK: u64 = 100;
 
-/// How often it is told how far it is where nobody looks at a terminal.
-const TOLD_EVERY: Duration = Duration::from_secs(60);
+/// After how many periods it is told how far it is, where nobody looks at a terminal: a minute or two.
+const TOLD_EVERY: u64 = 10_000_000;
 
 struct Options {
     seed: u64,
@@ -50,7 +49,6 @@ fn main() -> ExitCode {
 fn campaign(options: &Options) -> ExitCode {
     let next = AtomicU64::new(options.seed);
     let total = Mutex::new((Tally::default(), None::<Verdict>));
-    let told = Mutex::new(Instant::now());
     let work = || {
         loop {
             let begin = next.fetch_add(CHUNK, Ordering::Relaxed);
@@ -65,13 +63,14 @@ fn campaign(options: &Options) -> ExitCode {
                 }
             }
             let mut total = total.lock().expect("nobody panics with the lock");
+            let before = total.0.periods;
             total.0 += tally;
             if let Some(failed) = failed
                 && total.1.as_ref().is_none_or(|first| failed.seed < first.seed)
             {
                 total.1 = Some(failed);
             }
-            progress(&total.0, options, &told);
+            progress(&total.0, before, options);
             let is_enough = total.0.periods >= options.periods || total.0.histories >= options.histories;
             if is_enough || total.1.is_some() {
                 return;
@@ -143,14 +142,12 @@ fn arguments() -> Option<Options> {
     Some(options)
 }
 
-fn progress(tally: &Tally, options: &Options, told: &Mutex<Instant>) {
+fn progress(tally: &Tally, before: u64, options: &Options) {
     let of = if options.periods == u64::MAX { String::new() } else { format!(" of {}", options.periods) };
     let line = format!("{} histories, {}{of} periods", tally.histories, tally.periods);
-    let mut told = told.lock().expect("nobody panics with the lock");
     if std::io::stderr().is_terminal() {
         eprint!("{line}\r");
-    } else if told.elapsed() >= TOLD_EVERY {
-        *told = Instant::now();
+    } else if tally.periods / TOLD_EVERY > before / TOLD_EVERY {
         eprintln!("{line}");
     }
 }
