@@ -5,7 +5,7 @@ For every system call that krond makes, and every k up to --most, krond is start
 spawner, or a child) at the k-th such call of a thread, or lets the call fail. krond is started again, and the oracle
 judges: no period twice, none without a claim, and every job runs again.
 
-As root, each try has a PID namespace of its own: krond looks at all processes when it ends a run, and would look at those of
+Where that is allowed, each try has a PID namespace of its own: krond looks at all processes when it ends a run, and would look at those of
 all the other tries as well.
 """
 
@@ -117,9 +117,14 @@ def hurt(krond, injection, hurt_seconds, heal_seconds):
     return happened, executed, complaints
 
 
-def apart(words):
-    """The same script for one task, in a PID namespace if that is allowed. Returns what it has printed, read as JSON."""
-    namespace = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"] if os.geteuid() == 0 else []
+def namespace():
+    """The words that give a command a PID namespace, or none where that is refused."""
+    words = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    return words if subprocess.run([*words, "true"], stderr=subprocess.DEVNULL).returncode == 0 else []
+
+
+def apart(namespace, words):
+    """The same script for one task, in that namespace. Returns what it has printed, read as JSON."""
     done = subprocess.run([*namespace, sys.executable, __file__, *words], stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
 
@@ -155,7 +160,8 @@ def main():
         print(json.dumps(task))
         return 0
     words = [str(args.krond.resolve()), "--seconds", str(args.seconds), "--one"]
-    most = collections.Counter(apart([*words, ""]))
+    own = namespace()
+    most = collections.Counter(apart(own, [*words, ""]))
     injections = []
     for call in CALLS:
         for k in range(1, min(most[call], args.most) + 1):
@@ -163,10 +169,12 @@ def main():
             injections += [f"{call}:{fault}:when={k}" for fault in faults]
     total = len(injections)
     injections = (injections[:: args.step] * args.passes)[: args.limit]
-    print(f"{total} points, {len(injections)} of them tried: {dict(sorted(most.items()))}", flush=True)
+    if not injections:
+        parser.error(f"of {total} points none would be tried")
+    print(f"{total} points, {len(injections)} tries: {dict(sorted(most.items()))}", flush=True)
     executions, failed, done, happened = 0, [], 0, 0
     with concurrent.futures.ThreadPoolExecutor(args.side_by_side) as pool:
-        tries = [pool.submit(apart, [*words, injection]) for injection in injections]
+        tries = [pool.submit(apart, own, [*words, injection]) for injection in injections]
         for attempt in concurrent.futures.as_completed(tries):
             has_happened, executed, complaints = attempt.result()
             happened += has_happened
