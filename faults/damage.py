@@ -13,7 +13,7 @@ import os
 import sys
 import time
 
-from world import World, binary, wait_until
+from world import World, binary, positive, wait_until
 
 # How many starts there are in a second, and after how many seconds a job is due again at the least. With its deadline,
 # a period that was forgotten would be made up for at once.
@@ -84,7 +84,7 @@ def main():
     """Damages them all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("krond", type=binary, help="the binary")
-    parser.add_argument("--step", type=int, default=1, help="try every step-th of all")
+    parser.add_argument("--step", type=positive, default=1, help="try every step-th of all")
     parser.add_argument("--careless", action="store_true", help="put older files back instead, to see that it is noticed")
     args = parser.parse_args()
     krond = args.krond.resolve()

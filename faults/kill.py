@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 
-from world import JOBS, World, binary, wait_until
+from world import JOBS, World, binary, positive, wait_until
 
 # What krond does to files, processes, sockets and clocks. `read`, `futex` and `mmap` are left out: a death there is a
 # death at the call before.
@@ -145,11 +145,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("krond", type=binary, help="the binary")
     parser.add_argument("--errors", action="store_true", help="let the call fail instead of killing")
-    parser.add_argument("--most", type=int, default=10**9, help="try no k above this")
-    parser.add_argument("--step", type=int, default=1, help="try every step-th of all")
-    parser.add_argument("--passes", type=int, default=1, help="try all of them so many times")
-    parser.add_argument("--limit", type=int, default=10**9, help="try no more than so many")
-    parser.add_argument("--side-by-side", type=int, default=8, help="how many at a time")
+    parser.add_argument("--most", type=positive, default=10**9, help="try no k above this")
+    parser.add_argument("--step", type=positive, default=1, help="try every step-th of all")
+    parser.add_argument("--passes", type=positive, default=1, help="try all of them so many times")
+    parser.add_argument("--limit", type=positive, default=10**9, help="try no more than so many")
+    parser.add_argument("--side-by-side", type=positive, default=8, help="how many at a time")
     parser.add_argument("--seconds", type=float, default=3.0, help="how long a krond is hurt, and then healed")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()

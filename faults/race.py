@@ -5,7 +5,7 @@ import argparse
 import sys
 import time
 
-from world import World, binary, wait_until
+from world import World, binary, positive, wait_until
 
 
 def race(krond, contenders):
@@ -30,8 +30,8 @@ def main():
     """Runs so many races."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("krond", type=binary, help="the binary")
-    parser.add_argument("--races", type=int, default=100)
-    parser.add_argument("--contenders", type=int, default=4)
+    parser.add_argument("--races", type=positive, default=100)
+    parser.add_argument("--contenders", type=positive, default=4)
     args = parser.parse_args()
     failed = 0
     for number in range(args.races):

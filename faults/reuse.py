@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from world import World, binary, wait_until
+from world import World, binary, positive, wait_until
 
 # How often a process id is asked for again when something else was faster.
 TRIES_MAX = 200
@@ -140,8 +140,8 @@ def main():
     """Shares the cases among namespaces."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("krond", type=binary, help="the binary")
-    parser.add_argument("--cases", type=int, default=1000)
-    parser.add_argument("--side-by-side", type=int, default=8, help="how many namespaces")
+    parser.add_argument("--cases", type=positive, default=1000)
+    parser.add_argument("--side-by-side", type=positive, default=8, help="how many namespaces")
     parser.add_argument("--careless", action="store_true", help="let the run itself be the stranger, to see that it is noticed")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()

@@ -129,6 +129,13 @@ def binary(text):
     return path
 
 
+def positive(text):
+    """A number of things to do that is given on the command line: with none of them nothing would be shown."""
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, but found {text!r}")
+    return int(text)
+
+
 def wait_until(condition, seconds):
     """Whether the condition came true within so many seconds."""
     end = time.monotonic() + seconds
