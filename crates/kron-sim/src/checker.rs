@@ -109,8 +109,8 @@ struct Subject {
     calm: Option<(i64, Option<i64>)>,
     /// Runs of periods that an operator has opened again while they were under way.
     reopened: BTreeSet<RunId>,
-    /// Those of them that had been let go, and not begun. Their periods may run again.
-    on_their_way: BTreeSet<i64>,
+    /// The processes of those of them that had not begun. Their periods may run again.
+    on_their_way: BTreeSet<ProcessId>,
     /// An operator has asked to accept the clock, and it may have been done.
     accepting: bool,
     /// Whether it is paused, as was told.
@@ -159,6 +159,10 @@ struct Range {
 #[derive(Debug)]
 struct Span {
     process: ProcessId,
+    /// What it was made for, whatever a damaged file says.
+    run: RunId,
+    /// Whether it has become its program.
+    has_begun: bool,
     from: u64,
     to: Option<u64>,
 }
@@ -188,13 +192,12 @@ impl Checker {
     }
 
     /// The true beginning and end of a process of a job.
-    pub(crate) fn process_began(&mut self, job: usize, process: ProcessId, at: u64) {
-        self.subjects[job].runs.push(Span { process, from: at, to: None });
+    pub(crate) fn process_began(&mut self, job: usize, run: RunId, process: ProcessId, at: u64) {
+        self.subjects[job].runs.push(Span { process, run, has_begun: false, from: at, to: None });
     }
 
     pub(crate) fn process_ended(&mut self, job: usize, process: ProcessId, at: u64) {
-        let spans = &mut self.subjects[job].runs;
-        if let Some(span) = spans.iter_mut().rev().find(|span| span.process == process) {
+        if let Some(span) = self.subjects[job].span(process) {
             span.to = Some(at);
         }
     }
@@ -205,13 +208,16 @@ impl Checker {
         &mut self,
         job: usize,
         version: usize,
-        run: RunId,
+        (run, process): (RunId, ProcessId),
         wall: i64,
         claimed: bool,
         others: &[ProcessId],
     ) {
         self.executions += 1;
         let subject = &mut self.subjects[job];
+        if let Some(span) = subject.span(process) {
+            span.has_begun = true;
+        }
         let line = &self.lines[version];
         let overlap = line.overlap;
         let RunId::Period(period) = run else {
@@ -221,9 +227,14 @@ impl Checker {
             return;
         };
         let period = period.nominal().as_second();
-        if subject.on_their_way.remove(&period) {
+        if subject.on_their_way.remove(&process) {
             if !claimed {
                 self.fail("O2", format!("j{job} executed period {period} without a durable claim"));
+            } else if !others.is_empty() && overlap != Overlap::Allow {
+                self.fail(
+                    "O7",
+                    format!("j{job} executed period {period} beside {others:?} under {overlap:?}"),
+                );
             }
             return;
         }
@@ -699,6 +710,10 @@ fn leeway(line: &Line) -> (i64, i64) {
 }
 
 impl Subject {
+    fn span(&mut self, process: ProcessId) -> Option<&mut Span> {
+        self.runs.iter_mut().rev().find(|span| span.process == process)
+    }
+
     /// Periods up to here are handled, as was told at that time.
     fn raise(&mut self, period: i64, at: i64) {
         self.watermark = self.watermark.max(Some(period));
@@ -722,12 +737,14 @@ impl Subject {
 
     fn forget_after(&mut self, mark: i64) {
         self.reopened.extend(self.open.keys().copied());
-        let periods = self.open.keys().filter_map(|run| match run {
-            RunId::Period(period) => Some(period.nominal().as_second()),
-            RunId::Manual(_) => None,
-        });
-        let is_on_its_way = |period: &i64| *period > mark && !self.executed.contains_key(period);
-        self.on_their_way.extend(periods.filter(is_on_its_way));
+        // What it was executed for may have been forgotten before, when the clock was accepted once already.
+        let is_on_its_way = |span: &&Span| match span.run {
+            RunId::Period(period) => period.nominal().as_second() > mark && !span.has_begun,
+            RunId::Manual(_) => false,
+        };
+        let is_open = |span: &&Span| self.open.values().any(|process| *process == span.process);
+        let waiting = self.runs.iter().filter(is_on_its_way).filter(is_open);
+        self.on_their_way.extend(waiting.map(|span| span.process));
         self.shown.clear();
         self.settled.retain(|period, _| *period <= mark);
         self.executed.retain(|period, _| *period <= mark);

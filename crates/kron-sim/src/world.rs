@@ -885,8 +885,8 @@ impl World {
         let start_ticks = ticks.max(last + 1);
         self.last_ticks.insert(pid, start_ticks);
         let id = ProcessId { boot: BootId::new(self.boot), pid, start_ticks };
-        if let Some((job, _)) = run {
-            self.checker.process_began(job, id, self.now);
+        if let Some((job, run)) = run {
+            self.checker.process_began(job, run, id, self.now);
         }
         let ignores_term = self.rng.chance(200);
         let (life, gate) = (self.life, if run.is_some() { Gate::Waiting } else { Gate::Open });
@@ -920,7 +920,7 @@ impl World {
             .collect();
         let claimed = self.is_claimed(job, run, id) || self.checker.is_deleted(job);
         self.note(10, u64::from(id.pid), || format!("execve j{job} {run:?} {id:?}"));
-        self.checker.execve(job, version, run, wall, claimed, &others);
+        self.checker.execve(job, version, (run, id), wall, claimed, &others);
         let millis = match self.rng.below(20) {
             0..=14 => self.rng.between(10, 4_000),
             15..=18 => self.rng.between(10, self.run_max),

@@ -3,7 +3,7 @@ use kron_sim::run;
 /// Seeds that broke a promise when what was found was undone, in the simulator of that time. A change of the simulator
 /// makes other histories of them, so what was found is pinned elsewhere: as a scenario of krond's own that fails when it
 /// is undone, whatever the simulator is. Here they are only lived through once more.
-const FOUND: [(u64, &str, &str); 14] = [
+const FOUND: [(u64, &str, &str); 15] = [
     (
         5,
         "a new job in the place of a removed one was removed with it",
@@ -72,6 +72,11 @@ const FOUND: [(u64, &str, &str); 14] = [
     (
         81_590,
         "a run that was found in a damaged file, its clock having been accepted, is that of its period all the same",
+        "the checker was wrong, and it is nowhere else",
+    ),
+    (
+        509_960,
+        "a run that had begun when the clock was accepted for the second time is not on its way",
         "the checker was wrong, and it is nowhere else",
     ),
 ];
