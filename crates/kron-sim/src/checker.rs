@@ -385,10 +385,10 @@ impl Checker {
         self.subjects[job].accepting = true;
     }
 
-    /// An operator has overruled the watermark: what lies after it may run again.
-    pub(crate) fn accepted(&mut self, job: usize, mark: i64) {
+    /// An operator has overruled the watermark: what lies after it may run again. Whoever has asked as well may be obeyed later, and not be told.
+    pub(crate) fn accepted(&mut self, job: usize, mark: i64, is_asked_again: bool) {
         let subject = &mut self.subjects[job];
-        subject.accepting = false;
+        subject.accepting = is_asked_again;
         subject.forget_after(mark);
     }
 

@@ -727,10 +727,12 @@ impl World {
             }
             Effect::Answer(asker, answer) => {
                 let asking = krond.askers.remove(&asker.0);
+                let is_same = |other: &Asking| asking.is_some_and(|asking| *other == asking);
+                let is_asked_again = krond.askers.values().any(is_same);
                 self.note(6, asker.0, || format!("answer {}: {answer:?}", asker.0));
                 match (asking, answer) {
                     (Some(Asking { job, .. }), Ok(Done::Accepted(mark))) => {
-                        self.checker.accepted(job, mark.nominal().as_second());
+                        self.checker.accepted(job, mark.nominal().as_second(), is_asked_again);
                         self.disturbed(job);
                     }
                     (Some(Asking { job, .. }), Ok(Done::Paused(_))) => self.checker.paused(job, true),
@@ -738,7 +740,7 @@ impl World {
                         self.checker.paused(job, false);
                         self.disturbed(job);
                     }
-                    (Some(Asking { job, was_paused: Some(was_paused) }), Err(_)) => {
+                    (Some(Asking { job, wish: Wish::Pause { was_paused } }), Err(_)) => {
                         self.checker.unsure_paused(job, was_paused);
                         self.disturbed(job);
                     }
@@ -1127,7 +1129,7 @@ impl World {
 
     pub(crate) fn run_by_hand(&mut self, job: usize) {
         self.note(16, job as u64, || format!("j{job} is to run by hand"));
-        self.ask(Asking { job, was_paused: None }, Command::Run);
+        self.ask(Asking { job, wish: Wish::Run }, Command::Run);
     }
 
     /// Pauses a job, or lets it go on.
@@ -1138,9 +1140,9 @@ impl World {
         self.note(22, job as u64, || format!("j{job} is to be paused: {pause}"));
         let wall = self.second();
         self.checker.disturb(job, wall);
-        let was_paused = Some(self.checker.is_paused(job));
+        let wish = Wish::Pause { was_paused: self.checker.is_paused(job) };
         self.checker.pause_asked(job, pause);
-        self.ask(Asking { job, was_paused }, if pause { Command::Pause } else { Command::Resume });
+        self.ask(Asking { job, wish }, if pause { Command::Pause } else { Command::Resume });
     }
 
     pub(crate) fn accept_clock(&mut self, job: usize) {
@@ -1148,7 +1150,7 @@ impl World {
         let wall = self.second();
         self.checker.disturb(job, wall);
         self.checker.accept_asked(job);
-        self.ask(Asking { job, was_paused: None }, Command::AcceptClock);
+        self.ask(Asking { job, wish: Wish::AcceptClock }, Command::AcceptClock);
     }
 
     pub(crate) fn stop(&mut self, farewell: Farewell) {
@@ -1207,11 +1209,21 @@ impl World {
 }
 
 /// Who waits for an answer about a job.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Asking {
     job: usize,
-    /// Whether it was paused when somebody asked to pause or to resume it.
-    was_paused: Option<bool>,
+    wish: Wish,
+}
+
+/// What somebody asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Wish {
+    Run,
+    AcceptClock,
+    /// To pause it, or to let it go on; and whether it was paused by then.
+    Pause {
+        was_paused: bool,
+    },
 }
 
 thread_local! {
